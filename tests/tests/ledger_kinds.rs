@@ -10,8 +10,18 @@ use grid_batch_tests::{
 };
 
 /// The crates that work with any ledger.
-const CRATES: &[&str] =
-    &["core", "queuer", "submitter", "poller", "store", "claims", "api", "service"];
+const CRATES: &[&str] = &[
+    "core",
+    "queuer",
+    "submitter",
+    "poller",
+    "store",
+    "claims",
+    "ledger-check",
+    "monitoring",
+    "api",
+    "service",
+];
 
 /// The files that name a kind of ledger, and why they may. A path that ends in `/` is a directory.
 const ALLOWED: &[(&str, &str)] = &[

@@ -58,8 +58,8 @@ const FOLDERS: &[(&str, &[&str])] = &[
     (
         "evm",
         &[
-            "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "price", "node", "signer",
-            "values", "settings",
+            "setup", "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "price", "node",
+            "signer", "values", "settings",
         ],
     ),
     ("service", &["server", "config"]),

@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("crates/ledger-sim/", "a simulated ledger has a clock of its own"),
     ("crates/nodes/src/pool.rs", "an outage is shown with the time at which it began"),
-    ("crates/service/src/server/reads.rs", "a wait is shown with the time at which it began"),
+    ("crates/monitoring/src/waits.rs", "a wait is shown with the time at which it began"),
     ("crates/test-support/", "for tests"),
 ];
 

@@ -8,6 +8,7 @@ mod builder;
 mod connections;
 mod dashboard;
 mod events;
+mod file_descriptors;
 mod forwarding;
 mod gas_admins;
 mod group_commit;
@@ -38,13 +39,18 @@ mod webhooks;
 mod withdrawals;
 
 pub use access::{
-    AccessControl, AccessMode, AccessOptions, AccessToken, AccessTokenError, HealthAccess,
-    HealthAccessError, KeyGrant, KeyGrantError,
+    AccessControl, AccessMode, AccessModeError, AccessOptions, AccessToken, AccessTokenError,
+    HealthAccess, HealthAccessError, KeyGrant, KeyGrantError,
 };
 pub use allow_list::{SignerPattern, SignerPatternError};
 pub use build_error::ApiBuildError;
 pub use builder::{Api, ApiBuilder};
-pub use forwarding::{ForwardedHeaders, Network, NetworkError, TrustedProxies};
+pub use file_descriptors::{
+    ENOUGH_HTTP_CONNECTIONS, TooFewFileDescriptorsError, fitting_connections,
+};
+pub use forwarding::{
+    ForwardedHeaders, ForwardedHeadersError, Network, NetworkError, TrustedProxies,
+};
 pub use gas_admins::{
     FailureReport, GasAdminReport, GasPause, GasReport, PoolReport, QueueReport, Reading,
 };
@@ -53,7 +59,9 @@ pub use group_commit::CommitProgress;
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
 pub use in_process::{InProcessAnswer, InProcessApi};
-pub use listener::{ApiListener, TlsCertificate, TlsError, UnixSocket};
+pub use listener::{
+    ApiListener, ListenAddress, ListenAddressError, TlsCertificate, TlsError, UnixSocket,
+};
 pub use maintenance::{
     BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, LedgerIdentityReport,
     Maintenance, MaintenanceError, PoolMove, RetentionReport,

@@ -8,6 +8,7 @@ mod notifications;
 mod recorded_log;
 mod recorded_stream;
 mod recovery;
+mod registration;
 mod requests;
 mod retention;
 
@@ -20,5 +21,6 @@ pub use notifications::NotificationListener;
 pub use recorded_log::log_recorded;
 pub use recorded_stream::RecordedStream;
 pub use recovery::OrphanRecovery;
+pub use registration::{NameInUse, wait_for_name};
 pub use requests::{ClaimRequests, ReceivedClaimRequests};
 pub use retention::{Retention, RetentionOptions};

@@ -89,6 +89,15 @@ pub trait ClaimKeeper: Send {
     fn release(&self) -> BatchResult<usize>;
 }
 
+/// Keeps which claimed services are paused because their nodes have different states.
+pub trait StatePauseStore: Send {
+    /// The claimed services that are paused for it.
+    fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>>;
+
+    /// Begins or ends this pause of a claimed service. Returns whether anything changed.
+    fn set_states_differ(&self, service_id: &ServiceId, differ: bool) -> BatchResult<bool>;
+}
+
 /// What other instances notify this one of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notifications {

@@ -12,6 +12,7 @@ mod claim;
 mod client_id;
 mod clock;
 mod commit_history;
+mod counts;
 mod deadline;
 mod declared_access;
 mod error;
@@ -65,10 +66,15 @@ pub use batch_page::{
     BatchPage, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
 };
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
-pub use claim::{Claim, ClaimKeeper, InstanceId, Notifications, SubmittedBatch, Takeover};
+pub use claim::{
+    Claim, ClaimKeeper, InstanceId, Notifications, StatePauseStore, SubmittedBatch, Takeover,
+};
 pub use client_id::ClientId;
 pub use clock::{Clock, ManualClock, Moment, MonotonicTime, SystemClock, Timestamp};
 pub use commit_history::{CommitHistory, CommittedBefore, HistoryFacts};
+pub use counts::{
+    BatchCounts, FullQueue, OpenState, OpenStates, PoolConnections, QueueCounts, ServiceCounts,
+};
 pub use deadline::{Deadline, DeadlineError, LedgerPosition, TimeLeft};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
 pub use error::InternalError;

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use grid_batch_core::{
@@ -45,9 +45,14 @@ impl Evm {
     }
 
     /// Watches the gas price and the balances of these accounts. A balance is low if it pays for fewer
-    /// withdrawals than `low_balance`.
-    pub fn gas_watch(&self, accounts: Vec<WatchedAccount>, low_balance: u64) -> GasWatch {
-        GasWatch::new(Arc::clone(&self.context), accounts, low_balance)
+    /// withdrawals than `low_balance`. `interval` is how often to look.
+    pub fn gas_watch(
+        &self,
+        accounts: Vec<WatchedAccount>,
+        low_balance: u64,
+        interval: Duration,
+    ) -> GasWatch {
+        GasWatch::new(Arc::clone(&self.context), accounts, low_balance, interval)
     }
 
     /// Finds out whether everything that an account has sent is stored.

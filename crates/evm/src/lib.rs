@@ -23,6 +23,7 @@ mod send;
 mod sent_times;
 mod settings;
 mod settle;
+mod setup;
 mod signer;
 mod signing_store;
 mod statuses;
@@ -42,6 +43,7 @@ pub use rules::PoolRules;
 pub use scope::AccountScopeId;
 pub use settings::{EvmSettings, KeySource, PasswordSource, SETTINGS};
 pub use settle::EvmAccountCheck;
+pub use setup::{EvmConnections, EvmSetup, EvmSetupError, warn_of_former_gas_admins};
 pub use signer::{
     GasAdminKey, GasAdminKeyError, KeystoreError, RemoteSigner, SignerError, TransactionSigner,
 };

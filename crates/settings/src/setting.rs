@@ -28,6 +28,8 @@ pub struct Setting {
     pub alias: Option<&'static str>,
     /// Whether a value may hold a secret, such as a password in a URL.
     pub may_hold_secret: bool,
+    /// Whether a list can be given as one text: it has mostly one item.
+    pub may_be_one_text: bool,
     /// Whether only tests set it: no document and no help names it.
     pub for_tests: bool,
     range: Range,
@@ -72,6 +74,7 @@ impl Setting {
             equal: false,
             alias: None,
             may_hold_secret: matches!(form, Form::Secret),
+            may_be_one_text: false,
             for_tests: false,
             range: Range::Any,
         }
@@ -137,6 +140,12 @@ impl Setting {
     #[must_use]
     pub const fn alias(self, variable: &'static str) -> Self {
         Self { alias: Some(variable), ..self }
+    }
+
+    /// A list has mostly one item, which can be given as a text.
+    #[must_use]
+    pub const fn or_one_text(self) -> Self {
+        Self { may_be_one_text: true, ..self }
     }
 
     /// Only tests set it.

@@ -13,6 +13,7 @@ const FILE_SUFFIX: &str = "_file";
 pub struct SettingTable {
     settings: Arc<[&'static Setting]>,
     old: &'static [OldSetting],
+    missing_ledgers: Vec<&'static str>,
 }
 
 /// A name under which a value can be given.
@@ -48,13 +49,24 @@ impl SettingName {
 impl SettingTable {
     /// A table of these settings.
     pub fn new(settings: impl IntoIterator<Item = &'static Setting>) -> Self {
-        Self { settings: settings.into_iter().collect(), old: &[] }
+        Self { settings: settings.into_iter().collect(), old: &[], missing_ledgers: Vec::new() }
     }
 
     /// The same, where the names of these settings of earlier releases are accepted too.
     #[must_use]
     pub fn with_old(self, old: &'static [OldSetting]) -> Self {
         Self { old, ..self }
+    }
+
+    /// The same, where the adapters of these ledgers are not compiled in. Their settings are in sections of their names.
+    #[must_use]
+    pub fn with_missing_ledgers(self, names: Vec<&'static str>) -> Self {
+        Self { missing_ledgers: names, ..self }
+    }
+
+    /// The ledger whose settings are in this section, if its adapter is not compiled in.
+    pub(crate) fn without_adapter(&self, section: &str) -> Option<&'static str> {
+        self.missing_ledgers.iter().copied().find(|name| name.eq_ignore_ascii_case(section))
     }
 
     /// All settings.

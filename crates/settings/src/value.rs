@@ -115,6 +115,17 @@ impl SettingValue for FilePath {
     }
 }
 
+/// The permissions of a file, in octal digits.
+pub struct FileMode(pub u32);
+
+impl SettingValue for FileMode {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mode =
+            u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777 && text.len() <= 4);
+        mode.map(Self).ok_or_else(|| "it must be octal digits, such as \"0600\"".to_owned())
+    }
+}
+
 /// The URL of a ledger's node.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NodeUrl(pub String);

@@ -111,6 +111,19 @@ impl SettingValues {
         self.given(name).get_with(parse)
     }
 
+    /// The value of this setting, which its type reads.
+    pub fn get_parsed<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<T, ConfigError> {
+        self.get(name).map(|Parsed(value)| value)
+    }
+
+    /// The same; `None` if it is empty.
+    pub fn get_optional<T: FromStr<Err: fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, ConfigError> {
+        if self.given(name).text.is_empty() { Ok(None) } else { self.get_parsed(name).map(Some) }
+    }
+
     /// The items of a list.
     pub fn get_list<T: FromStr<Err: fmt::Display>>(
         &self,

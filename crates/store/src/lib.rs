@@ -62,7 +62,7 @@ use sql::hooks::NoHooks as InstalledHooks;
 #[cfg(feature = "withdrawals")]
 use withdrawals::WithdrawalHooks as InstalledHooks;
 
-pub use operator::{EndedDelays, FullQueue, OpenState, OpenStates, QueueCounts, ServiceCounts};
+pub use operator::EndedDelays;
 pub use polling::{MonitorStore, PendingBatch};
 pub use restored::OpenBatchesInDoubt;
 #[cfg(feature = "withdrawals")]
@@ -77,9 +77,8 @@ pub use sql::{
     locked_services::LockedService,
     migrations::{Migrations, SchemaVersion, SqlMigration, migrations},
     namespace::{Namespace, NamespaceError},
-    pools::PoolConnections,
     probe::DatabaseProbe,
     program_pool::{ProgramPool, SessionSettings},
     url::{DatabaseUrl, UrlError},
 };
-pub use submission::{DelayOptions, FreedDependents, StoreObserver};
+pub use submission::{DelayOptions, Dependents, FreedDependents, StoreObserver};

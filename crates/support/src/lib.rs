@@ -11,9 +11,11 @@ mod jobs;
 mod lock;
 mod one_line;
 mod panic;
+mod private_file;
 mod redact;
 mod service_pattern;
 mod shutdown;
+mod stops;
 mod thread;
 mod wildcard;
 
@@ -28,8 +30,10 @@ pub use jobs::{BlockingPool, Job, JobReport, JobRuns, JobTrigger, Jobs, Next, Sc
 pub use lock::lock;
 pub use one_line::one_line;
 pub use panic::{Panic, catch_panic, catch_panic_async};
+pub use private_file::{UnusableSecret, is_open_to_others, read_secret};
 pub use redact::{redact_password, redact_url, redact_userinfo};
 pub use service_pattern::{ServicePattern, ServicePatternError};
 pub use shutdown::{Shutdown, ShutdownHandle};
+pub use stops::{StopError, Stops};
 pub use thread::{PeriodicThread, spawn_thread};
 pub use wildcard::Wildcard;

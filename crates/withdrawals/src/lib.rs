@@ -3,6 +3,7 @@
 mod amount;
 mod following;
 mod gas_admin_queue;
+mod gas_monitor;
 mod ids;
 #[cfg(feature = "mocks")]
 pub mod mocks;
@@ -24,6 +25,9 @@ mod withdrawal_store;
 pub use amount::{Amount, NotAnAmountError, in_unit};
 pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
 pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
+pub use gas_monitor::{
+    GasAdminAmounts, GasAdminState, GasHealth, GasMonitor, GasPoolState, LastRead,
+};
 pub use ids::{RewardId, ShortIdError, WithdrawalId, keep_latest_generation};
 pub use moving::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals};
 pub use nonce::{AssignedNonce, FinalTransaction, NonceOutcome};

@@ -22,6 +22,6 @@ pub use control::{AccessControl, AccessOptions};
 pub(crate) use error::AccessError;
 pub use key_grant::{KeyGrant, KeyGrantError};
 pub(crate) use middleware::{Authorizer, authorize};
-pub use policy::{AccessMode, HealthAccess, HealthAccessError};
+pub use policy::{AccessMode, AccessModeError, HealthAccess, HealthAccessError};
 #[cfg(test)]
 pub(crate) use routes::routes_of_table;

@@ -16,6 +16,24 @@ pub enum AccessMode {
     Tokens,
 }
 
+/// A text is not an [`AccessMode`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("it must be \"none\", \"ledger_keys\" or \"tokens\"")]
+pub struct AccessModeError;
+
+impl FromStr for AccessMode {
+    type Err = AccessModeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(Self::Open),
+            "ledger_keys" => Ok(Self::LedgerKeys),
+            "tokens" => Ok(Self::Tokens),
+            _ => Err(AccessModeError),
+        }
+    }
+}
+
 /// Who may read the health and the metrics without a token. `/health/live` is open to everyone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HealthAccess {

@@ -11,7 +11,9 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header::FORWARDED, request::Parts, uri::Authority};
 
-pub use trusted_proxies::{ForwardedHeaders, Network, NetworkError, TrustedProxies};
+pub use trusted_proxies::{
+    ForwardedHeaders, ForwardedHeadersError, Network, NetworkError, TrustedProxies,
+};
 
 use crate::http::Client;
 

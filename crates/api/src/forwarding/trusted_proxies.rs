@@ -22,6 +22,23 @@ pub enum ForwardedHeaders {
     Forwarded,
 }
 
+/// A text is not the name of [`ForwardedHeaders`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("it must be \"x-forwarded\" or \"forwarded\"")]
+pub struct ForwardedHeadersError;
+
+impl FromStr for ForwardedHeaders {
+    type Err = ForwardedHeadersError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "x-forwarded" => Ok(Self::XForwarded),
+            "forwarded" => Ok(Self::Forwarded),
+            _ => Err(ForwardedHeadersError),
+        }
+    }
+}
+
 /// Addresses that begin with the same bits, or the other ends of Unix sockets.
 ///
 /// ```

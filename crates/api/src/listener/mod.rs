@@ -1,5 +1,6 @@
 //! Where connections come in: TCP with or without TLS, and Unix sockets.
 
+mod address;
 mod stream;
 mod tls;
 mod unix_socket;
@@ -12,6 +13,7 @@ use std::{
 
 use tokio::runtime::Handle;
 
+pub use address::{ListenAddress, ListenAddressError};
 pub(crate) use stream::{AcceptedConnection, Stream};
 pub use tls::{TlsCertificate, TlsError};
 pub use unix_socket::UnixSocket;

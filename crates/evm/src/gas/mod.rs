@@ -3,6 +3,7 @@
 
 mod account_gas;
 mod low_balance_log;
+mod monitor;
 mod observations;
 mod watch;
 

@@ -1,7 +1,7 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, U256};
-use grid_batch_core::{BatchResult, ScopeId};
+use grid_batch_core::{BatchResult, ScopeId, ServiceId};
 use grid_batch_support::ErrorChain;
 use log::debug;
 
@@ -37,17 +37,20 @@ pub struct GasWatch {
     context: Arc<EvmContext>,
     accounts: Vec<WatchedAccount>,
     low_balance: u64,
+    pub(super) interval: Duration,
     log: LowBalanceLog,
 }
 
 impl GasWatch {
-    /// The balance of an account is low if it pays for fewer withdrawals than `low_balance`.
+    /// The balance of an account is low if it pays for fewer withdrawals than `low_balance`. `interval` is how
+    /// often to look.
     pub(crate) fn new(
         context: Arc<EvmContext>,
         accounts: Vec<WatchedAccount>,
         low_balance: u64,
+        interval: Duration,
     ) -> Self {
-        Self { context, accounts, low_balance, log: LowBalanceLog::default() }
+        Self { context, accounts, low_balance, interval, log: LowBalanceLog::default() }
     }
 
     /// Reads the gas price and all balances, and logs which balances have become low. Returns whether a
@@ -85,6 +88,11 @@ impl GasWatch {
     /// How many withdrawals the chain has paid, since the start, after an operator decided that they are invalid.
     pub fn paid_after_failure(&self) -> u64 {
         self.context.gas.paid_after_failure()
+    }
+
+    /// The services of the gas admins, in the order of [`accounts`](Self::accounts).
+    pub(super) fn service_ids(&self) -> impl Iterator<Item = &ServiceId> {
+        self.accounts.iter().map(|watched| watched.account.service_id())
     }
 
     fn nodes(&self) -> Vec<NodeClient> {

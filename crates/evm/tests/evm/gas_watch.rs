@@ -14,7 +14,7 @@ use crate::harness::{Harness, SEND};
 fn watch(harness: &Harness, low_balance: u64) -> GasWatch {
     let pools = vec![harness.pool.address().parse().unwrap()];
     let account = WatchedAccount { name: "treasury".to_owned(), account: harness.scope(), pools };
-    harness.evm.gas_watch(vec![account], low_balance)
+    harness.evm.gas_watch(vec![account], low_balance, Duration::from_secs(15))
 }
 
 fn account(watch: &GasWatch) -> AccountGas {

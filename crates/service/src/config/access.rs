@@ -1,5 +1,4 @@
-use grid_batch_api::{AccessMode, AccessOptions, HealthAccess, KeyGrant, Rate, RateLimits};
-
+use grid_batch_api::{AccessMode, AccessOptions, KeyGrant, Rate, RateLimits};
 use grid_batch_settings::{ConfigError, SettingValues};
 
 use super::{ListenConfig, ledger_type::ConfiguredType};
@@ -13,21 +12,6 @@ pub struct AccessConfig {
     pub allow_anonymous: bool,
     /// How many batches clients and services may get stored in a second.
     pub rates: RateLimits,
-}
-
-/// Empty for what is usual for the ledger.
-fn parse_mode(text: &str) -> Result<Option<AccessMode>, String> {
-    match text {
-        "" => Ok(None),
-        "none" => Ok(Some(AccessMode::Open)),
-        "ledger_keys" => Ok(Some(AccessMode::LedgerKeys)),
-        "tokens" => Ok(Some(AccessMode::Tokens)),
-        _ => Err("it must be \"none\", \"ledger_keys\" or \"tokens\"".to_owned()),
-    }
-}
-
-fn parse_health(text: &str) -> Result<HealthAccess, String> {
-    text.parse().map_err(|error| format!("{error}"))
 }
 
 fn parse_rate(text: &str) -> Result<Option<Rate>, String> {
@@ -48,7 +32,7 @@ impl AccessConfig {
         let keys = settings.get_list::<KeyGrant>("access.keys")?;
         let checks_keys = ledger_type.is_some_and(|it| it.facts.checks_keys);
         let usual = if checks_keys { AccessMode::LedgerKeys } else { AccessMode::Open };
-        let mode = settings.get_with("access.mode", parse_mode)?.unwrap_or(usual);
+        let mode = settings.get_optional("access.mode")?.unwrap_or(usual);
         if mode == AccessMode::LedgerKeys && !checks_keys {
             let kind = ledger_type.map_or("not set", |it| it.ledger.name);
             let rule = format!(
@@ -58,11 +42,7 @@ impl AccessConfig {
             return Err(settings.conflict("access.mode", rule));
         }
         let config = Self {
-            options: AccessOptions {
-                mode,
-                health: settings.get_with("access.health", parse_health)?,
-                keys,
-            },
+            options: AccessOptions { mode, health: settings.get_parsed("access.health")?, keys },
             allow_anonymous: settings.get("access.allow_anonymous")?,
             rates: RateLimits {
                 client: settings.get_with("intake.rate_of_client", parse_rate)?,

@@ -33,32 +33,18 @@ impl IntakeConfig {
     }
 }
 
-/// Batches that miss transactions wait without end. One signer may fill this part of a queue with them.
-const PART_OF_ONE_SIGNER: u64 = 10;
-
-/// All signers together leave the rest to batches that can be sent.
-const PART_OF_ALL_SIGNERS: u64 = 2;
-
-/// The part of a queue that is the number of services in which no batch has ended yet, of one signer.
-const NEW_SERVICES_OF_SIGNER: u64 = 100;
-
-/// The same of all signers together.
-const NEW_SERVICES: u64 = 10;
-
 pub(super) fn intake_limits(settings: &SettingValues) -> Result<IntakeLimits, ConfigError> {
     let limit = |name| {
         let limit: Option<NonZero<u64>> = settings.get(name)?;
         Ok::<_, ConfigError>(limit.map(NonZero::get))
     };
     let open_batches = settings.get::<NonZero<u64>>("intake.open_batches")?.get();
+    let limits = IntakeLimits::of_queue(open_batches);
     Ok(IntakeLimits {
-        open_batches,
-        missing_transactions_of_signer: (open_batches / PART_OF_ONE_SIGNER).max(1),
-        incomplete_batches: (open_batches / PART_OF_ALL_SIGNERS).max(1),
         open_batches_of_client: limit("intake.open_batches_of_client")?.unwrap_or(u64::MAX),
         new_services_per_signer: limit("testing.new_services_per_signer")?
-            .unwrap_or((open_batches / NEW_SERVICES_OF_SIGNER).max(1)),
-        new_services: limit("testing.new_services")?
-            .unwrap_or((open_batches / NEW_SERVICES).max(1)),
+            .unwrap_or(limits.new_services_per_signer),
+        new_services: limit("testing.new_services")?.unwrap_or(limits.new_services),
+        ..limits
     })
 }

@@ -4,14 +4,10 @@ use grid_batch_core::{Clock, LedgerFacts, LedgerIdentity, PeerService, ScopeId, 
 use grid_batch_http::{HttpOptions, WebSocketOptions, origin};
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_poller::Backoff;
-use grid_batch_settings::{ConfigError, NodeUrl, SettingValues};
+use grid_batch_settings::{ConfigError, NodeUrl, SettingValues, nodes_of_services, peers};
 use grid_batch_support::redact_url;
 
-use super::{
-    ledger_type::ConfiguredType,
-    times::Times,
-    value::{nodes_of_services, peers},
-};
+use super::{ledger_type::ConfiguredType, times::Times};
 use crate::StartError;
 
 /// The ledger, and how requests to it are made.

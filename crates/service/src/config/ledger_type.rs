@@ -119,13 +119,10 @@ impl LedgerType {
 /// The ledgers whose adapters are compiled in only with a feature of the same name.
 pub(super) const OPTIONAL_LEDGERS: &[&str] = &["sawtooth", "scabbard", "evm"];
 
-/// The ledger whose settings are in this section, if its adapter is not compiled in.
-pub(super) fn without_adapter(section: &str) -> Option<&'static str> {
+/// Those whose adapters are not compiled in.
+pub(super) fn missing_ledgers() -> Vec<&'static str> {
     let is_known = |name: &str| LedgerType::known().iter().any(|ledger| ledger.name == name);
-    OPTIONAL_LEDGERS
-        .iter()
-        .copied()
-        .find(|name| name.eq_ignore_ascii_case(section) && !is_known(name))
+    OPTIONAL_LEDGERS.iter().copied().filter(|name| !is_known(name)).collect()
 }
 
 /// What `ledger.kind` must be, if no other ledgers are registered.

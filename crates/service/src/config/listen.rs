@@ -1,8 +1,7 @@
-use std::{fmt, net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
-use grid_batch_api::{ForwardedHeaders, Network, TrustedProxies};
-
-use grid_batch_settings::{ConfigError, FilePath, SettingValue, SettingValues};
+use grid_batch_api::{ListenAddress, Network, TrustedProxies};
+use grid_batch_settings::{ConfigError, FileMode, FilePath, SettingValues};
 
 /// Where the HTTP interface listens.
 #[derive(Debug, Clone)]
@@ -17,17 +16,6 @@ pub struct ListenConfig {
     pub proxies: TrustedProxies,
 }
 
-/// One address of the HTTP interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListenAddress {
-    /// TCP without encryption.
-    Tcp(SocketAddr),
-    /// TCP with TLS.
-    Tls(SocketAddr),
-    /// A Unix socket at this file.
-    Unix(PathBuf),
-}
-
 /// The files of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -37,80 +25,15 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-impl ListenAddress {
-    /// The IP address, if it has one.
-    pub fn socket_addr(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Tcp(address) | Self::Tls(address) => Some(*address),
-            Self::Unix(_) => None,
-        }
-    }
-
-    /// Whether other machines reach it.
-    pub fn is_reached_from_elsewhere(&self) -> bool {
-        self.socket_addr().is_some_and(|address| !address.ip().is_loopback())
-    }
-}
-
-impl fmt::Display for ListenAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Tls(address) => write!(f, "tls:{address}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
-
-impl SettingValue for ListenAddress {
-    fn parse(text: &str) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return match path {
-                path if path.starts_with('/') => Ok(Self::Unix(PathBuf::from(path))),
-                _ => Err("after unix: it must be the absolute path of a file".to_owned()),
-            };
-        }
-        let (text, is_encrypted) = match text.strip_prefix("tls:") {
-            Some(text) => (text, true),
-            None => (text, false),
-        };
-        let address = text.parse().map_err(|_| {
-            "it must be an IP address and a port from 0 to 65535, such as \"127.0.0.1:8080\", with \
-             tls: before it for TLS; or unix: and the path of a file"
-                .to_owned()
-        })?;
-        Ok(if is_encrypted { Self::Tls(address) } else { Self::Tcp(address) })
-    }
-}
-
-fn parse_headers(text: &str) -> Result<ForwardedHeaders, String> {
-    match text {
-        "x-forwarded" => Ok(ForwardedHeaders::XForwarded),
-        "forwarded" => Ok(ForwardedHeaders::Forwarded),
-        _ => Err("it must be \"x-forwarded\" or \"forwarded\"".to_owned()),
-    }
-}
-
-/// The permissions of a file, in octal digits.
-struct FileMode(u32);
-
-impl SettingValue for FileMode {
-    fn parse(text: &str) -> Result<Self, String> {
-        let mode =
-            u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777 && text.len() <= 4);
-        mode.map(Self).ok_or_else(|| "it must be octal digits, such as \"0600\"".to_owned())
-    }
-}
-
 impl ListenConfig {
     pub(super) fn from_settings(settings: &SettingValues) -> Result<Self, ConfigError> {
         let config = Self {
-            addresses: settings.get("listen")?,
+            addresses: settings.get_list("listen")?,
             tls: tls_files(settings)?,
             socket_mode: settings.get::<FileMode>("http.socket_mode")?.0,
             proxies: TrustedProxies {
                 networks: settings.get_list::<Network>("http.trusted_proxies")?,
-                headers: settings.get_with("http.forwarded_headers", parse_headers)?,
+                headers: settings.get_parsed("http.forwarded_headers")?,
             },
         };
         config.check(settings)?;

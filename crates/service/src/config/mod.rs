@@ -4,25 +4,18 @@
 mod access;
 mod check;
 mod claims;
-mod environment;
-mod file;
 mod intake;
 mod ledger;
 mod ledger_type;
 mod listen;
-mod log_filter;
-mod log_format;
 mod poll;
 mod print;
-mod reference;
 mod retention;
 mod scheduling;
 mod table;
 #[cfg(test)]
 mod tests;
 mod times;
-mod value;
-mod warnings;
 mod webhooks;
 
 use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
@@ -30,12 +23,13 @@ use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
 use grid_batch_core::{Clock, SchedulingRules};
 use grid_batch_queuer::QueueOptions;
 use grid_batch_settings::{
-    ConfigError, DurationOrZero, OldName, Origin, SettingName, SettingTable, SettingValues,
-    SourceValues,
+    ConfigError, DurationOrZero, LogFilter, LogFormat, OldName, ReadableSecret, SettingTable,
+    SettingValues, SourceValues,
 };
 use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
 use grid_batch_webhooks::DeliveryOptions;
+use log::warn;
 
 pub use access::AccessConfig;
 pub use claims::ClaimsConfig;
@@ -43,16 +37,10 @@ pub use intake::IntakeConfig;
 pub use ledger::LedgerConfig;
 pub(crate) use ledger_type::{Adapter, KIND_RULE};
 pub use ledger_type::{FactsFn, LedgerType, OpenLedgerFn};
-pub use listen::{ListenAddress, ListenConfig, TlsFiles};
-pub use log_filter::LogFilter;
-pub use log_format::LogFormat;
+pub use listen::{ListenConfig, TlsFiles};
 pub use poll::PollConfig;
-pub use reference::settings_reference;
 pub use retention::RetentionConfig;
 pub use table::SETTINGS;
-pub use value::OfServices;
-
-pub use warnings::ReadableSecret;
 
 use ledger_type::ConfiguredType;
 use times::Times;
@@ -141,15 +129,16 @@ impl Config {
         flags: Vec<(String, String)>,
     ) -> Result<Self, ConfigError> {
         let table = table::with_registered(ledgers)?;
-        let of_file = file::read(&table, file.unwrap_or(Path::new(Self::FILE)), file.is_some())?;
-        let [of_aliases, of_environment] = environment::read(&table, variables)?;
-        let of_flags = given_by_flags(&table, flags)?;
+        let path = file.unwrap_or(Path::new(Self::FILE));
+        let of_file = SourceValues::from_file(&table, path, file.is_some())?;
+        let [of_aliases, of_environment] = SourceValues::from_environment(&table, variables)?;
+        let of_flags = SourceValues::from_flags(&table, flags)?;
         Self::from_sources(table, ledgers, [of_file, of_aliases, of_environment, of_flags])
     }
 
     /// The configuration of these flags alone, without a file or the environment.
     pub fn from_flags(flags: Vec<(String, String)>) -> Result<Self, ConfigError> {
-        let of_flags = given_by_flags(&SETTINGS, flags)?;
+        let of_flags = SourceValues::from_flags(&SETTINGS, flags)?;
         Self::from_sources(SETTINGS.clone(), &[], [of_flags])
     }
 
@@ -170,7 +159,7 @@ impl Config {
         let store = store_options(&settings, ledger_type.as_ref())?;
         let listen = ListenConfig::from_settings(&settings)?;
         let config = Self {
-            database: settings.get_with("database", parse_database_url)?,
+            database: settings.get_parsed("database")?,
             access: AccessConfig::from_settings(&settings, &listen, ledger_type.as_ref())?,
             listen,
             log: settings.get::<LogFilter>("log")?.as_str().to_owned(),
@@ -212,6 +201,18 @@ impl Config {
         self.settings.old_names()
     }
 
+    /// Each file with a secret, and a database file, that other users can read, and each secret that was
+    /// given as a flag.
+    pub fn readable_secrets(&self) -> Vec<ReadableSecret> {
+        self.settings.readable_secrets(self.database.file())
+    }
+
+    /// Warns of the [`readable_secrets`](Self::readable_secrets) and the [`old_names`](Self::old_names).
+    pub fn warn(&self) {
+        self.old_names().iter().for_each(|old_name| warn!("{old_name}"));
+        self.readable_secrets().iter().for_each(ReadableSecret::warn);
+    }
+
     /// The same configuration for a machine with this clock.
     pub(crate) fn with_clock(&self, clock: &Arc<dyn Clock>) -> Self {
         let mut config = self.clone();
@@ -240,23 +241,6 @@ impl Config {
     pub fn longest_submission(&self) -> Duration {
         self.submit.total_limit * 2
     }
-}
-
-fn given_by_flags(
-    table: &SettingTable,
-    flags: Vec<(String, String)>,
-) -> Result<SourceValues, ConfigError> {
-    let names: Vec<SettingName> = table.names().collect();
-    let mut values = SourceValues::default();
-    for (name, text) in flags {
-        let Some(found) = names.iter().find(|it| it.name == name) else {
-            let nearest = table.nearest(&name).map(|setting| setting.name.to_owned());
-            let origin = Origin::Flag(name.replace(['.', '_'], "-"));
-            return Err(ConfigError::UnknownSetting { origin, name, nearest });
-        };
-        values.add(found, Origin::Flag(found.flag()), text)?;
-    }
-    Ok(values)
 }
 
 fn store_options(
@@ -314,8 +298,9 @@ fn submitter_options(
     })
 }
 
-fn parse_database_url(text: &str) -> Result<DatabaseUrl, String> {
-    text.parse().map_err(|error: grid_batch_store::UrlError| error.to_string())
+/// The text of `docs/settings.md`.
+pub fn settings_reference() -> String {
+    grid_batch_settings::settings_reference(&SETTINGS)
 }
 
 /// A setting whose empty value means that it is not set.

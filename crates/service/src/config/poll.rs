@@ -1,8 +1,8 @@
 use std::{num::NonZero, time::Duration};
 
-use grid_batch_settings::{ConfigError, SettingValue, SettingValues};
+use grid_batch_settings::{ConfigError, OfServices, SettingValue, SettingValues};
 
-use super::{OfServices, times::Times};
+use super::times::Times;
 
 /// Status requests that may be in flight: enough for nodes that are far away.
 const CONNECTIONS: usize = 16;

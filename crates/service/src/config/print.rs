@@ -1,171 +1,19 @@
-//! Prints the effective configuration, in the syntax of its file.
-
-use std::{collections::BTreeSet, fmt};
-
-use grid_batch_settings::{Form, GivenValue, Origin, Setting};
+use std::fmt;
 
 use super::Config;
 
 /// Every setting with its help, its value without secrets, and where the value was given.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, Secrets::Replaced)
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Secrets {
-    Replaced,
-    Shown,
-}
-
-struct WithSecrets<'a>(&'a Config);
-
-impl fmt::Display for WithSecrets<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f, Secrets::Shown)
+        self.settings.printed().fmt(f)
     }
 }
 
 impl Config {
     /// The same as [`Display`](fmt::Display), with all secrets. A server can be started with it anywhere.
     pub fn with_secrets(&self) -> impl fmt::Display {
-        WithSecrets(self)
+        self.settings.printed_with_secrets()
     }
-
-    fn write(&self, f: &mut fmt::Formatter<'_>, secrets: Secrets) -> fmt::Result {
-        let settings: Vec<&'static Setting> = self.settings.table().iter().collect();
-        for of_section in settings.chunk_by(|a, b| section(a) == section(b)) {
-            match of_section {
-                [first, ..] if first.has_keys() => self.write_keys(f, of_section, secrets)?,
-                _ => self.write_section(f, of_section, secrets)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn write_section(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        settings: &[&'static Setting],
-        secrets: Secrets,
-    ) -> fmt::Result {
-        let given = settings.iter().map(|setting| self.settings.given(setting.name));
-        let shown =
-            |given: &&GivenValue| !given.setting.for_tests || given.origin != Origin::Default;
-        let given: Vec<&GivenValue> = given.filter(shown).collect();
-        match given.first().map(|given| section(given.setting)) {
-            None | Some("") => {}
-            Some(section) => writeln!(f, "\n[{section}]")?,
-        }
-        for given in given {
-            write_comments(f, given.setting)?;
-            write_value(f, given, secrets)?;
-        }
-        Ok(())
-    }
-
-    /// The settings of these sections as comments, then a section for each key that has values.
-    fn write_keys(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        settings: &[&'static Setting],
-        secrets: Secrets,
-    ) -> fmt::Result {
-        let Some(name) = settings.first().and_then(|first| section(first).strip_suffix(".*"))
-        else {
-            return Ok(());
-        };
-        writeln!(f, "\n# [{name}.\"KEY\"]")?;
-        for setting in settings {
-            write_comments(f, setting)?;
-            writeln!(f, "# {} = {}", setting.section_and_key().1, example(setting))?;
-        }
-        let given = || settings.iter().flat_map(|setting| self.settings.entries(setting.name));
-        let keys: BTreeSet<&String> = given().filter_map(|given| given.key.as_ref()).collect();
-        for key in keys {
-            writeln!(f, "\n[{name}.{}]", quoted(key))?;
-            for given in given().filter(|given| given.key.as_ref() == Some(key)) {
-                write_value(f, given, secrets)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn section(setting: &Setting) -> &'static str {
-    setting.section_and_key().0
-}
-
-fn example(setting: &Setting) -> &'static str {
-    match setting.form {
-        Form::Number => "0",
-        Form::Bool => "false",
-        Form::Text | Form::Secret => "\"\"",
-        Form::List => "[]",
-    }
-}
-
-fn write_value(f: &mut fmt::Formatter<'_>, given: &GivenValue, secrets: Secrets) -> fmt::Result {
-    let (_, key) = given.setting.section_and_key();
-    if given.origin != Origin::Default {
-        writeln!(f, "# (from {})", given.origin)?;
-    }
-    match &given.file {
-        Some(file) => writeln!(f, "{key} = {{ file = {} }}", quoted(&file.to_string_lossy())),
-        // It follows from another setting.
-        None if given.setting.form == Form::Number && given.text.is_empty() => Ok(()),
-        None => writeln!(f, "{key} = {}", toml_value(given, secrets)),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
-}
-
-fn toml_value(given: &GivenValue, secrets: Secrets) -> String {
-    let GivenValue { setting, text, .. } = given;
-    let shown = |text: &str| match secrets {
-        Secrets::Replaced => quoted(&setting.redact(text)),
-        Secrets::Shown => quoted(text),
-    };
-    match setting.form {
-        Form::Number | Form::Bool => text.clone(),
-        Form::Text | Form::Secret => shown(text),
-        Form::List => {
-            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            let items: Vec<String> = items.map(shown).collect();
-            match items.as_slice() {
-                // Most servers listen at one address.
-                [address] if setting.name == "listen" => address.clone(),
-                items => format!("[{}]", items.join(", ")),
-            }
-        }
-    }
-}
-
-/// What the setting does, and when to change it.
-fn write_comments(f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
-    let guidance = setting.guidance();
-    for line in wrapped(&format!("{}. {guidance}", setting.help)) {
-        writeln!(f, "# {line}")?;
-    }
-    Ok(())
-}
-
-fn wrapped(text: &str) -> Vec<String> {
-    const COLUMNS: usize = 98;
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= COLUMNS => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -173,6 +21,7 @@ mod tests {
     use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
 
     use grid_batch_core::LedgerFacts;
+    use grid_batch_settings::Setting;
 
     use super::*;
     use crate::{LedgerType, ReadableSecret};

@@ -3,13 +3,12 @@
 use std::num::NonZero;
 
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, StrategyKind};
-
-use grid_batch_settings::{ConfigError, GivenValue, NodeUrl, SettingValues};
-
-use super::{
-    ledger_type::ConfiguredType,
-    value::{OfServices, parse_after_invalid, parse_strategy},
+use grid_batch_settings::{
+    ConfigError, GivenValue, NodeUrl, OfServices, SettingValues, parse_after_invalid,
+    parse_strategy,
 };
+
+use super::ledger_type::ConfiguredType;
 
 pub(super) const KEEPS_ORDER: &str = "ledger.keeps_order";
 const STRATEGY: &str = "services.*.strategy";

@@ -1,6 +1,6 @@
-use grid_batch_api::AccessMode;
+use grid_batch_api::{AccessMode, ListenAddress};
 use grid_batch_core::PeerService;
-use grid_batch_settings::{Form, GivenValue};
+use grid_batch_settings::{Form, GivenValue, Origin};
 
 use super::*;
 

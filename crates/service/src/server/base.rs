@@ -2,18 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
+use grid_batch_claims::{NameInUse, wait_for_name};
 use grid_batch_core::{ClaimKeeper, Ledger};
+use grid_batch_ledger_check::{
+    self as ledger_check, CheckedClaims, LedgerCheck, LedgerMismatchError,
+};
 use grid_batch_nodes::NodePool;
-use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
-use grid_batch_support::Jobs;
+use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
+use grid_batch_support::{Jobs, Stops};
 use log::warn;
 
 use super::{
-    LedgerMismatchError, StartError,
+    StartError,
     ledger::{OpenFn, ServerLedger},
-    ledger_check::{self, CheckedClaims, LedgerCheck},
-    registration::register,
-    stopping::Stops,
 };
 use crate::Config;
 
@@ -40,7 +41,7 @@ impl<'a> Base<'a> {
     ) -> Result<(Self, ServerLedger), StartError> {
         let store = open_store(config)?;
         let opened = open_ledger(&store)?;
-        let claims = register(&store, &*opened.ledger, &claim_options(config));
+        let claims = wait_for_name(|| register(config, &store, &*opened.ledger), name_in_use);
         let claims = claims.map_err(|source| store_error(config, source))?;
         if let Some(missing) = config.ledger.missing_peers() {
             warn!("{missing}; list the other nodes of its circuit");
@@ -91,6 +92,22 @@ fn open_store(config: &Config) -> Result<Store, StartError> {
         warn!(database:% = config.database; "{warning}");
     }
     Ok(store)
+}
+
+/// Registers the instance for the services that this ledger can have.
+fn register(config: &Config, store: &Store, ledger: &dyn Ledger) -> Result<ClaimStore, StoreError> {
+    let accepts = |service: &_| ledger.check_service_id(service).is_ok();
+    ClaimStore::register_for(store.clone(), claim_options(config), accepts)
+}
+
+fn name_in_use(error: &StoreError) -> Option<NameInUse> {
+    match error {
+        StoreError::Claims(ClaimError::NameInUse { name, holder, until }) => {
+            let (name, holder) = (name.clone(), holder.clone());
+            Some(NameInUse { name, holder, until: *until })
+        }
+        _ => None,
+    }
 }
 
 fn store_error(config: &Config, source: StoreError) -> StartError {

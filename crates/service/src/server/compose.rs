@@ -7,33 +7,29 @@ use grid_batch_claims::{
     ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests, NotificationListener, OrphanRecovery,
     ReceivedClaimRequests, RecordedStream, Retention, RetentionOptions,
 };
-use grid_batch_core::{LedgerFacts, ServiceId};
-use grid_batch_poller::{
-    InconclusivePolicy, LedgerStatusReader, LookupProgress, MonitorCounters, MonitorOptions,
-    PollingMonitorBuilder,
+use grid_batch_core::{LedgerFacts, Recorded, RecordedSubscriber, ServiceId};
+use grid_batch_ledger_check::{LedgerCheck, compare_states};
+use grid_batch_monitoring::{
+    CountsLog, EventObserver, Health, HealthSources, History, HistoryRecorder, MetricsSources,
+    QueueMetrics, QueueSources, watch_gas,
 };
-use grid_batch_queuer::BatchQueue;
-use grid_batch_store::{MonitorStore, Store, StoreObserver};
+use grid_batch_poller::{
+    InconclusivePolicy, LedgerStatusReader, LookupProgress, MissingTransactionMonitor,
+    MissingTransactionOptions, MonitorCounters, MonitorOptions, PollingMonitorBuilder,
+};
+use grid_batch_queuer::{BatchQueue, Recall};
+use grid_batch_store::{ClaimStore, Dependents, MonitorStore, Store, StoreObserver};
 use grid_batch_submitter::{LedgerSender, RunnableSubmitter, SubmitterBuilder, SubmitterCounters};
+use grid_batch_support::Stops;
 use grid_batch_webhooks::{Deliverer, DeliveryParts};
 use log::info;
 
 use super::{
     RunningServer, StartError, access,
     base::Base,
-    counts_log::CountsLog,
-    dependencies, dependents,
-    event_observer::EventObserver,
-    file_descriptors, gas,
-    health::{Health, HealthSources},
     http_interface::{self, HttpInterface},
     ledger::{OpenFn, ServerLedger},
-    ledger_check::LedgerCheck,
-    metrics::{History, HistoryRecorder, MetricsSources, QueueMetrics},
-    recall::Recall,
     shared::Shared,
-    state_roots,
-    stopping::Stops,
 };
 use crate::Config;
 
@@ -43,7 +39,7 @@ pub(super) fn compose(
     check: LedgerCheck,
     open_ledger: OpenFn<'_>,
 ) -> Result<RunningServer, StartError> {
-    let connections = file_descriptors::fitting_http_connections(config)?;
+    let connections = http_interface::fitting_http_connections(config)?;
     let listeners = http_interface::open_listeners(config)?;
     let (base, opened) = Base::open(config, check, open_ledger)?;
     let parts = &mut Stops::default();
@@ -54,18 +50,18 @@ pub(super) fn compose(
 
     start_state_roots(&base, stream, parts);
     let poller = start_poller(&base, &shared, stream, parts)?;
-    let lookups = dependencies::start(&base, stream, parts);
-    parts.last_jobs([dependents::start(&base.store, stream, &shared.looks, &base.jobs)]);
+    let lookups = start_lookups(&base, stream, parts);
+    let freed = stream.clone();
+    parts.last_jobs([Dependents::start(&base.store, freed, &shared.looks, &base.jobs)]);
     parts.last_jobs(shared.in_flight.as_ref().map(|window| window.start(&base.jobs)));
     let submitter = start_submitter(&base, &shared, stream, parts)?;
-    let recall = Recall::new(shared.table.clone(), base.claims.clone(), shared.window());
-    parts.last_jobs([recall.start(&base.jobs)]);
+    let recall = start_recall(&base, &shared, parts);
     start_recovery(&base, &shared, stream, parts);
     start_retention(&base, parts);
     start_webhooks(&base, parts)?;
     start_notifications(&base, &shared, stream, parts);
     let claims = start_claims(&base, stream, claim_requests.clone(), received)?;
-    parts.last_jobs(opened.gas.clone().map(|gas| gas::watch(gas, &base.jobs)));
+    parts.last_jobs(opened.gas.clone().map(|gas| watch_gas(gas, &base.jobs)));
     let counters = Counters { claims: &claims, poller, submitter: submitter.clone(), lookups };
     let commits = CommitProgress::default();
     let health = start_health(&base, &shared, &counters, &opened, commits.clone(), parts)?;
@@ -109,7 +105,7 @@ const STOP_SLACK: Duration = Duration::from_secs(5);
 fn start_state_roots(base: &Base<'_>, stream: &RecordedStream, parts: &mut Stops) {
     if base.ledger.facts().compares_states {
         let (ledger, claims) = (Arc::clone(&base.ledger), base.claims.clone());
-        parts.last_jobs([state_roots::watch(ledger, claims, stream.clone(), &base.jobs)]);
+        parts.last_jobs([compare_states(ledger, claims, stream.clone(), &base.jobs)]);
     }
 }
 
@@ -144,6 +140,28 @@ fn start_poller(
     let counters = running.counters();
     parts.first("poller", running);
     Ok(counters)
+}
+
+/// Asks the ledger for transactions that batches depend on, if it has such batches. Returns the progress of these
+/// questions.
+fn start_lookups(
+    base: &Base<'_>,
+    stream: &RecordedStream,
+    parts: &mut Stops,
+) -> Option<LookupProgress> {
+    if !base.ledger.facts().enforces_declared_access {
+        return None;
+    }
+    let stream = stream.clone();
+    let monitor = MissingTransactionMonitor::new(
+        base.claims.clone(),
+        Arc::clone(&base.ledger),
+        move |services| stream.recorded(Recorded::Submittable(services)),
+        MissingTransactionOptions::hold_after(base.config.ledger.dependency_limit),
+    );
+    let progress = monitor.progress();
+    parts.first_jobs([monitor.run(&base.jobs)]);
+    Some(progress)
 }
 
 pub(super) fn monitor_options(config: &Config, facts: LedgerFacts) -> MonitorOptions {
@@ -201,6 +219,15 @@ fn start_submitter(
     let counters = running.counters();
     parts.first("submitter", running);
     Ok(counters)
+}
+
+/// Calls back what operators stop, also what other instances and commands have stopped.
+fn start_recall(base: &Base<'_>, shared: &Shared, parts: &mut Stops) -> Recall<ClaimStore> {
+    let (table, claims) = (shared.table.clone(), base.claims.clone());
+    let stopped = move |services: &[ServiceId]| Ok(claims.stopped(services)?);
+    let recall = Recall::new(table, base.claims.clone(), stopped, shared.window());
+    parts.last_jobs([recall.start(&base.jobs)]);
+    recall
 }
 
 fn start_recovery(base: &Base<'_>, shared: &Shared, stream: &RecordedStream, parts: &mut Stops) {
@@ -289,7 +316,9 @@ fn start_health(
         jobs: base.jobs.clone(),
         lookups: counters.lookups.clone(),
     };
-    let (health, views) = Health::start(sources, &base.store, &base.jobs)?;
+    let mut probe = base.store.probe();
+    let counts = Arc::new(base.store.clone());
+    let (health, views) = Health::start(sources, counts, move || probe.check(), &base.jobs)?;
     parts.last_views(views);
     Ok(health)
 }
@@ -310,8 +339,13 @@ fn start_metrics(
     };
     /// Each is a time series of Prometheus for each instance.
     const MOST: usize = 100;
-    let most = MOST;
-    parts.last_views([queues.watch(&base.store, &base.claims, most, recorder, &base.jobs)]);
+    let (store, claims) = (Arc::new(base.store.clone()), base.claims.clone());
+    let counted = QueueSources {
+        counts: store.clone(),
+        webhooks: store.clone(),
+        instance: Box::new(move || claims.instance()),
+    };
+    parts.last_views([queues.watch(counted, MOST, recorder, &base.jobs)]);
     let sources = MetricsSources {
         queues,
         gas: opened.gas.clone(),
@@ -321,7 +355,7 @@ fn start_metrics(
         poller: counters.poller.clone(),
         changes: shared.changes.clone(),
         stages: shared.stages.clone(),
-        store: base.store.clone(),
+        store,
         jobs: base.jobs.clone(),
     };
     (sources, history)

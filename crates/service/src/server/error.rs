@@ -3,9 +3,10 @@ use std::{error::Error, io, time::Duration};
 use grid_batch_api::TlsError;
 use grid_batch_core::InternalError;
 use grid_batch_http::HttpError;
+use grid_batch_ledger_check::LedgerMismatchError;
 use grid_batch_store::StoreError;
+use grid_batch_support::{StopError, UnusableSecret};
 
-use super::LedgerMismatchError;
 use crate::config::KIND_RULE;
 
 /// Why the server cannot start, or did not stop cleanly.
@@ -21,13 +22,8 @@ pub enum StartError {
         rule: &'static str,
     },
     /// A secret key cannot be used.
-    #[error("the {location} cannot be used: {message}")]
-    Key {
-        /// Where the key is kept.
-        location: String,
-        /// The reason.
-        message: String,
-    },
+    #[error(transparent)]
+    Key(#[from] UnusableSecret),
     /// The ledger's adapter cannot use a setting's value.
     #[error("{name}: {message}")]
     Setting {
@@ -108,7 +104,7 @@ impl StartError {
     pub fn is_configuration(&self) -> bool {
         match self {
             Self::Missing { .. }
-            | Self::Key { .. }
+            | Self::Key(_)
             | Self::Setting { .. }
             | Self::Adapter(_)
             | Self::FileDescriptors { .. }
@@ -117,6 +113,15 @@ impl StartError {
             Self::Listen { .. } => !self.is_unavailable(),
             Self::Store { source, .. } => source.is_configuration(),
             Self::Http(_) | Self::StopLimit { .. } | Self::Part(_) | Self::Internal(_) => false,
+        }
+    }
+
+    /// The error of parts that did not stop.
+    pub(super) fn of_stop(error: StopError) -> Self {
+        match error {
+            StopError::Limit { limit, parts } => Self::StopLimit { limit, parts },
+            StopError::Part(error) => Self::Internal(error),
+            error => Self::part(error),
         }
     }
 

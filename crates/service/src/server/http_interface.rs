@@ -1,33 +1,29 @@
 //! The HTTP interface: what it listens at, and what it shows and takes.
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use grid_batch_api::{
-    AccessControl, AccessMode, ApiBuilder, ApiListener, ApiOptions, CommitProgress, RateLimits,
-    RunningApi, TlsCertificate, UnixSocket,
+    AccessControl, AccessMode, ApiBuilder, ApiListener, ApiOptions, CommitProgress, ListenAddress,
+    RateLimits, RunningApi, TlsCertificate, TooFewFileDescriptorsError, fitting_connections,
 };
 use grid_batch_claims::RecordedStream;
+#[cfg(feature = "evm")]
+use grid_batch_core::ServiceId;
 use grid_batch_core::{Recorded, RecordedSubscriber, SearchLimits};
+#[cfg(feature = "evm")]
+use grid_batch_monitoring::gas_reports;
+use grid_batch_monitoring::{Health, History, MetricsSources, WaitSources, ledger_report};
 use grid_batch_poller::{EventFollower, MonitorOptions};
-use grid_batch_store::Store;
+use grid_batch_queuer::Recall;
+use grid_batch_store::ClaimStore;
+use grid_batch_support::is_open_to_others;
 use log::warn;
 
 use super::{
-    StartError,
-    base::Base,
-    compose::monitor_options,
-    health::Health,
-    ledger::ServerLedger,
-    maintenance::DatabaseMaintenance,
-    metrics::{History, MetricsSources},
-    reads::{WaitSources, with_reads},
-    recall::Recall,
-    shared::Shared,
+    StartError, base::Base, compose::monitor_options, ledger::ServerLedger,
+    maintenance::DatabaseMaintenance, shared::Shared,
 };
-use crate::{Config, ListenAddress, private_file::is_open_to_others};
+use crate::Config;
 
 /// What the HTTP interface shows, beside the store.
 pub(super) struct HttpInterface {
@@ -36,7 +32,7 @@ pub(super) struct HttpInterface {
     pub(super) history: History,
     pub(super) access: AccessControl,
     pub(super) commits: CommitProgress,
-    pub(super) recall: Recall,
+    pub(super) recall: Recall<ClaimStore>,
     pub(super) stream: RecordedStream,
 }
 
@@ -54,7 +50,7 @@ impl HttpInterface {
         let (stages, claims) = (shared.stages.clone(), base.claims.clone());
         let api =
             configure(base, shared, health).with_options(api_options(base.config, connections));
-        let api = with_withdrawals(api, &base.store, opened)
+        let api = with_withdrawals(api, base, opened)
             .with_jobs(&base.jobs)
             .with_stored_callback(move |services| stream.recorded(Recorded::Stored(services)))
             .with_operators(Arc::new(base.store.clone()), move || Some(claims.instance()))
@@ -75,6 +71,20 @@ impl HttpInterface {
     }
 }
 
+/// The number of HTTP connections that fit into the limit of file descriptors beside what the other parts need. An error
+/// if they are too few to be of use.
+pub fn fitting_http_connections(config: &Config) -> Result<usize, StartError> {
+    /// An SQLite connection has the database, its log and its index open.
+    const FILES_OF_A_DATABASE_CONNECTION: usize = 3;
+    let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let database = (size(config.store.connections) + 2) * FILES_OF_A_DATABASE_CONNECTION;
+    let ledger = size(config.submit.concurrency) + config.poll.connections;
+    let others = database + ledger + config.ledger.event_sockets;
+    fitting_connections(others).map_err(|TooFewFileDescriptorsError { limit, needed }| {
+        StartError::FileDescriptors { limit, needed }
+    })
+}
+
 /// Opens all listeners.
 pub(super) fn open_listeners(config: &Config) -> Result<Vec<ApiListener>, StartError> {
     let certificate = certificate(config)?;
@@ -85,17 +95,7 @@ pub(super) fn open_listeners(config: &Config) -> Result<Vec<ApiListener>, StartE
         .iter()
         .map(|address| {
             let failed = |source| StartError::Listen { address: address.to_string(), source };
-            let listener = match (address, &certificate) {
-                (ListenAddress::Tls(at), Some(certificate)) => {
-                    TcpListener::bind(at).map(|tcp| ApiListener::tls(tcp, certificate.clone()))
-                }
-                (ListenAddress::Tcp(at) | ListenAddress::Tls(at), _) => {
-                    TcpListener::bind(at).map(ApiListener::tcp)
-                }
-                (ListenAddress::Unix(path), _) => {
-                    UnixSocket::bind(path, config.listen.socket_mode).map(ApiListener::unix)
-                }
-            };
+            let listener = address.open(certificate.as_ref(), config.listen.socket_mode);
             listener.map_err(failed)
         })
         .collect()
@@ -174,15 +174,8 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
         });
     let MonitorOptions { quiet_after, hold_after, give_up_after, .. } =
         monitor_options(config, ledger.facts());
-    let waits = WaitSources {
-        table: shared.table.clone(),
-        delayed: shared.delayed.clone(),
-        check: base.check.clone(),
-        store: base.store.clone(),
-        clock: config.clock(),
-    };
-    let limits = SearchLimits { quiet_after, hold_after, give_up_after };
-    api = with_reads(api, waits, limits);
+    let search = SearchLimits { quiet_after, hold_after, give_up_after };
+    api = with_reads(api, base, shared).with_search_limits(search);
     if config.intake.pass_through {
         api = api.with_pass_through(Arc::clone(ledger));
     }
@@ -192,15 +185,41 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
     api
 }
 
+/// What is read from the store, and from memory.
+fn with_reads(api: ApiBuilder, base: &Base<'_>, shared: &Shared) -> ApiBuilder {
+    let [locked, pauses, ledgers] = [(); 3].map(|()| base.store.clone());
+    let check = base.check.clone();
+    let waits = WaitSources {
+        table: shared.table.clone(),
+        delayed: shared.delayed.clone(),
+        check: check.clone(),
+        locked_since: Arc::new(move |service| locked.locked_since(service)),
+        clock: base.config.clock(),
+    };
+    api.with_reads()
+        .with_pauses(move |services| Ok(pauses.pauses(services)?))
+        .with_known_waits(move |service| waits.of(service))
+        .with_ledgers(move || Ok(vec![ledger_report(&check, ledgers.ledger()?)]))
+}
+
 /// What the interface shows and takes if the ledger has pools.
-fn with_withdrawals(mut api: ApiBuilder, store: &Store, opened: ServerLedger) -> ApiBuilder {
+#[cfg(not(feature = "evm"))]
+fn with_withdrawals(api: ApiBuilder, _: &Base<'_>, _: ServerLedger) -> ApiBuilder {
+    api
+}
+
+/// What the interface shows and takes if the ledger has pools.
+#[cfg(feature = "evm")]
+fn with_withdrawals(mut api: ApiBuilder, base: &Base<'_>, opened: ServerLedger) -> ApiBuilder {
     if let Some(gas) = opened.gas {
-        let store = store.clone();
-        api = api.with_gas_admins(move || gas.reports(&store));
+        let (store, limits) = (base.store.clone(), Arc::clone(&base.config.store.payment_limits));
+        api = api.with_gas_admins(move || {
+            let queues = |services: &[ServiceId]| Ok(store.gas_admin_queues(services)?);
+            gas_reports(&*gas, &limits, queues, |pools| Ok(store.pool_sums(pools)?))
+        });
     }
-    #[cfg(feature = "evm")]
     if let Some(rules) = opened.withdrawals {
-        api = api.with_withdrawals(Arc::new(store.clone()), rules);
+        api = api.with_withdrawals(Arc::new(base.store.clone()), rules);
     }
     api
 }

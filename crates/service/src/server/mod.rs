@@ -3,29 +3,13 @@
 mod access;
 mod base;
 mod compose;
-mod counts;
-mod counts_log;
 mod database_interface;
-mod dependencies;
-mod dependents;
 mod error;
-mod event_observer;
-mod file_descriptors;
-mod gas;
-mod health;
 mod http_interface;
-mod in_flight;
 mod ledger;
-mod ledger_check;
 mod ledger_inspection;
 mod maintenance;
-mod metrics;
-mod reads;
-mod recall;
-mod registration;
 mod shared;
-mod state_roots;
-mod stopping;
 #[cfg(feature = "evm")]
 mod withdrawal_moves;
 
@@ -33,24 +17,22 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_claims::{ChangeCounters, ClaimRequests};
 use grid_batch_core::{Clock, SystemClock};
+use grid_batch_ledger_check::{LedgerCheck, LedgerMismatchError};
+use grid_batch_monitoring::ServerCounts;
 use grid_batch_store::Store;
 use grid_batch_submitter::{DelayedServices, DelayedSummary, SubmitterCounters};
-use grid_batch_support::Jobs;
+use grid_batch_support::{Jobs, Stops};
 
 pub use access::AccessInForce;
-pub use counts::ServerCounts;
 pub use database_interface::DatabaseInterface;
 pub use error::StartError;
-pub use file_descriptors::{ENOUGH_HTTP_CONNECTIONS, fitting_http_connections};
+pub use http_interface::fitting_http_connections;
 pub(crate) use ledger::{BUILT_IN_LEDGERS, BuiltIn};
 pub use ledger::{LedgerContext, gas_admin_addresses};
-pub use ledger_check::LedgerMismatchError;
 pub use ledger_inspection::{LedgerInspection, ToldIdentity, ToldService};
 
 use crate::Config;
 use compose::compose;
-use ledger_check::LedgerCheck;
-use stopping::Stops;
 #[cfg(feature = "evm")]
 use withdrawal_moves::WithdrawalMoves;
 
@@ -129,7 +111,7 @@ impl RunningServer {
     /// parts still wait for the database or the ledger then.
     pub fn stop(self) -> Result<(), StartError> {
         self.claim_requests.stop_taking();
-        self.parts.stop_within(self.stop_limit)
+        self.parts.stop_within(self.stop_limit).map_err(StartError::of_stop)
     }
 }
 

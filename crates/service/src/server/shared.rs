@@ -5,18 +5,17 @@ use std::sync::Arc;
 use grid_batch_api::AwaitedBatches;
 use grid_batch_claims::{AwaitedEnds, ChangeCounters, ClaimRequests, RecordedStream, log_recorded};
 use grid_batch_core::{Admission, RecordedSubscriber, ServiceId};
+use grid_batch_monitoring::StageTimes;
 use grid_batch_poller::{
     EventFollower, EventMonitor, EventOptions, NextBatchMonitor, NextBatchRequests, PollTrigger,
 };
-use grid_batch_queuer::{PlaceLimits, Places, WakeUp};
-use grid_batch_store::MonitorStore;
+use grid_batch_queuer::{PlaceLimits, Places, ReadWindow, WakeUp};
+use grid_batch_store::{Dependents, MonitorStore};
 use grid_batch_submitter::{DelayedServices, SubmitterWaker};
-use grid_batch_support::JobTrigger;
+use grid_batch_support::{JobTrigger, Stops};
 use grid_batch_work::WorkTable;
 
-use super::{
-    StartError, base::Base, dependents, in_flight::ReadWindow, metrics::StageTimes, stopping::Stops,
-};
+use super::{StartError, base::Base};
 
 /// What the parts share in memory.
 pub(super) struct Shared {
@@ -56,7 +55,7 @@ impl Shared {
         Ok(Self {
             follower: start_event_monitor(base, &trigger, stops)?,
             next_batches: start_ask_ahead(base, &trigger, stops),
-            in_flight: ReadWindow::new(config, &base.claims, &table, &wake_up),
+            in_flight: in_flight_window(base, &table, &wake_up),
             awaited: awaited(base, &awaited_ends),
             table,
             waker,
@@ -80,7 +79,7 @@ impl Shared {
             .with("requests that wait elsewhere", self.awaited_ends.clone())
             .with("delayed services", self.delayed.clone())
             .with("events", self.follower.clone());
-        let looks = dependents::request_looks(&base.store, &self.looks);
+        let looks = Dependents::request_looks(&base.store, &self.looks);
         with_queue(stream, self.in_flight.clone(), self.wake_up.clone(), looks)
             .with("poller", self.trigger.clone())
             .with("questions", self.next_batches.clone())
@@ -108,6 +107,18 @@ impl Shared {
         let limits = PlaceLimits::of_nodes(places, base.config.node_concurrency, node_of);
         Some(Arc::new(Places::new(limits, self.table.clone(), clock, wake)))
     }
+}
+
+/// The window of batches under way, if several of a service may be.
+fn in_flight_window(base: &Base<'_>, table: &WorkTable, wake_up: &WakeUp) -> Option<ReadWindow> {
+    if !base.config.store.scheduling.uses_declared_access {
+        return None;
+    }
+    let (wake_up, claims) = (wake_up.clone(), base.claims.clone());
+    let (limits, clock) = (PlaceLimits::window(base.config.in_flight), &base.config.queue.clock);
+    let wake = move |service| wake_up.wake(service);
+    let window = Places::new(limits, table.clone(), Arc::clone(clock), wake);
+    Some(ReadWindow::new(window, move || Ok(claims.under_way()?)))
 }
 
 fn awaited(base: &Base<'_>, awaited_ends: &AwaitedEnds) -> AwaitedBatches {

@@ -1,38 +1,14 @@
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use diesel::prelude::*;
 use grid_batch_core::{
-    BatchState, BlockedBy, DltStatus, Strategy, Timestamp, WaitKind, WaitReason,
+    BatchState, BlockedBy, DltStatus, OpenStates, Strategy, Timestamp, WaitKind, WaitReason,
 };
 
 use crate::sql::{
     Connection, Statement, Store, StoreError, result_row,
     schema::{batches, waiting_batches},
 };
-
-/// The batches in lanes by state, what open batches wait for, and how old the oldest one is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenStates {
-    /// The states that a batch in a lane has.
-    pub states: BTreeMap<BatchState, OpenState>,
-    /// How many open batches wait for what, by the name of the reason. Batches of services with one lane that wait
-    /// for their turn are not counted.
-    pub waits: BTreeMap<&'static str, u64>,
-    /// How long ago the oldest open batch was accepted; `None` if none is open.
-    pub oldest: Option<Duration>,
-}
-
-/// The batches in lanes that are in one state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OpenState {
-    /// How many batches are in it.
-    pub batches: u64,
-    /// How long the first of them has been in it.
-    pub longest: Duration,
-}
 
 /// A batch that was never tried waits for the end of a pause.
 const OPEN_STATES: &str = "-- open_states

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use diesel::{dsl::count, prelude::*};
 use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, OperatorTarget, OperatorVerb, ServiceId,
-    ServicePause, Timestamp,
+    ActionEffect, ActionOutcome, ActionRefusal, BatchResult, OperatorTarget, OperatorVerb,
+    ServiceId, ServicePause, StatePauseStore, Timestamp,
 };
 
 use crate::{
@@ -322,6 +322,16 @@ impl ClaimStore {
         let instance = self.instance();
         let statement = statement.text(service_id.as_str()).text(instance.as_str());
         Ok(self.store.pools.write()?.execute(&statement)? > 0)
+    }
+}
+
+impl StatePauseStore for ClaimStore {
+    fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>> {
+        Ok(self.services_with_different_states()?)
+    }
+
+    fn set_states_differ(&self, service_id: &ServiceId, differ: bool) -> BatchResult<bool> {
+        Ok(self.set_states_differ(service_id, differ)?)
     }
 }
 

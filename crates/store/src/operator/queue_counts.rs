@@ -1,4 +1,4 @@
-use grid_batch_core::{BatchState, ServiceId};
+use grid_batch_core::{BatchState, FullQueue, QueueCounts, ServiceId};
 
 use super::pauses::paused_since;
 use crate::{
@@ -7,46 +7,6 @@ use crate::{
         Connection, Statement, Store, StoreError, query::single_count, result_row, rows::in_states,
     },
 };
-
-/// How many batches are open, and which queues are full.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct QueueCounts {
-    /// Open batches of all services, whatever they wait for.
-    pub open: u64,
-    /// Open batches that miss a transaction.
-    pub incomplete: u64,
-    /// Services that have as many open batches as they may have.
-    pub full: u64,
-    /// The one of them with most.
-    pub fullest: Option<FullQueue>,
-    /// The services that this process has found and whose names cannot be read. Their batches wait.
-    pub unreadable: Vec<String>,
-}
-
-/// A service that has as many open batches as it may have, and what fills its queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FullQueue {
-    /// The service.
-    pub service_id: ServiceId,
-    /// The number of its open batches.
-    pub open: u64,
-    /// How many it may have.
-    pub limit: u64,
-    /// Those that miss a transaction.
-    pub incomplete: u64,
-    /// How many signers have batches that miss a transaction.
-    pub signers: u64,
-    /// The number of missing transactions of the one with most.
-    pub most_of_signer: u64,
-    /// Those that are held.
-    pub held: u64,
-    /// Those that are delayed after an attempt that failed, or by a gate.
-    pub delayed: u64,
-    /// Whether an operator has paused the service, or all.
-    pub paused: bool,
-    /// Whether an invalid batch stops others.
-    pub halted: bool,
-}
 
 impl Store {
     /// How many batches are open, and which queues are full. The cost grows with the number of services, and of

@@ -4,36 +4,13 @@ use diesel::{
     dsl::{count, not},
     prelude::*,
 };
-use grid_batch_core::DltStatus;
+use grid_batch_core::{DltStatus, ServiceCounts};
 
 use super::pauses::{count_different_states, count_paused};
 use crate::{
     halts::count_halted,
     sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes},
 };
-
-/// How many services have open batches, and how many of them are in trouble.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ServiceCounts {
-    /// Services with open batches.
-    pub open: u64,
-    /// Services with a batch that is held for an operator.
-    pub held: u64,
-    /// Services with a batch that is not held and has an error: its last attempt, or what followed, failed.
-    pub failing: u64,
-    /// Services with a batch in a lane that was open when the database went back to an earlier state.
-    pub restored: u64,
-    /// Services in which an invalid batch stops others.
-    pub halted: u64,
-    /// For how long, in the first of them.
-    pub halted_for: Duration,
-    /// Services that an operator has paused, one by one.
-    pub paused: u64,
-    /// Services that are paused because their nodes have different states.
-    pub states_differ: u64,
-    /// Whether an operator has paused all services.
-    pub all_paused: bool,
-}
 
 /// All of a service may wait without a lane: for a missing transaction, another service, or an operator's
 /// decision about an invalid batch. One row is read of each service that has batches without a lane.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use grid_batch_core::{
-    ClientId, Clock, SchedulingRules, ServiceId, SignerId, SystemClock, Timestamp,
+    ClientId, Clock, PoolConnections, SchedulingRules, ServiceId, SignerId, SystemClock, Timestamp,
 };
 #[cfg(feature = "withdrawals")]
 use grid_batch_withdrawals::PaymentLimits;
@@ -25,7 +25,7 @@ use super::{
     migrations::{check_schema, expect_no_withdrawals, migrate},
     namespace::Namespace,
     open_counts::OpenCounts,
-    pools::{PoolConnections, Pools},
+    pools::Pools,
     program_pool::ProgramPool,
     scheduler::{RulesOf, Scheduler, recorded_rules},
     unreadable_services::UnreadableServices,

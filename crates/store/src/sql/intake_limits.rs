@@ -23,6 +23,29 @@ pub struct IntakeLimits {
     pub new_services: u64,
 }
 
+impl IntakeLimits {
+    /// The limits that follow from the most open batches of a service. Those of a client have none.
+    pub fn of_queue(open_batches: u64) -> Self {
+        /// Batches that miss transactions wait without end. One signer may fill this part of a queue with them.
+        const PART_OF_ONE_SIGNER: u64 = 10;
+        /// All signers together leave the rest to batches that can be sent.
+        const PART_OF_ALL_SIGNERS: u64 = 2;
+        /// The part of a queue that is the number of services in which no batch has ended yet, of one signer.
+        const NEW_SERVICES_OF_SIGNER: u64 = 100;
+        /// The same of all signers together.
+        const NEW_SERVICES: u64 = 10;
+        let part = |divisor: u64| (open_batches / divisor).max(1);
+        Self {
+            open_batches,
+            open_batches_of_client: u64::MAX,
+            missing_transactions_of_signer: part(PART_OF_ONE_SIGNER),
+            incomplete_batches: part(PART_OF_ALL_SIGNERS),
+            new_services_per_signer: part(NEW_SERVICES_OF_SIGNER),
+            new_services: part(NEW_SERVICES),
+        }
+    }
+}
+
 impl Default for IntakeLimits {
     fn default() -> Self {
         Self {

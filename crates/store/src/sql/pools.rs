@@ -11,6 +11,7 @@ use diesel::{
     ConnectionError,
     r2d2::{ManageConnection, Pool, PooledConnection, R2D2Connection},
 };
+use grid_batch_core::PoolConnections;
 use grid_batch_support::ErrorChain;
 use scheduled_thread_pool::ScheduledThreadPool;
 
@@ -43,19 +44,6 @@ pub(crate) struct Pools {
 enum SessionPool {
     Own(Pool<Manager>),
     Lent(ProgramPool),
-}
-
-/// The connections of one pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolConnections {
-    /// What the pool is for: `write`, `read`, or `all`.
-    pub pool: &'static str,
-    /// How many are open.
-    pub open: u32,
-    /// How many of them are not in use.
-    pub idle: u32,
-    /// How many may be open.
-    pub most: u32,
 }
 
 /// Is called with each new connection before anything else uses it.

@@ -1,10 +1,10 @@
 //! Limits of intake: open batches of a service, and services that are new.
 
 use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchQueryStore, ClientId, Decision, IntakeStore, NewBatch,
-    OperatorTarget, Outcome, SignerId, StrategyKind,
+    AddOutcome, BatchConflict, BatchQueryStore, ClientId, Decision, FullQueue, IntakeStore,
+    NewBatch, OperatorTarget, Outcome, QueueCounts, SignerId, StrategyKind,
 };
-use grid_batch_store::{FullQueue, IntakeLimits, QueueCounts, Store, StoreOptions};
+use grid_batch_store::{IntakeLimits, Store, StoreOptions};
 
 use crate::pauses::pause;
 use crate::scheduling::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};

@@ -1,8 +1,7 @@
 use grid_batch_core::{
-    BatchFilter, BatchState, ItemId, LedgerStatus, OperatorTarget, Outcome, PageCursor, QueueDepth,
+    BatchFilter, BatchState, ItemId, LedgerStatus, OpenStates, OperatorTarget, Outcome, PageCursor,
+    QueueDepth, ServiceCounts,
 };
-
-use grid_batch_store::{OpenStates, ServiceCounts};
 
 use crate::{
     fixture::{Database, StoreExt, TestStore, batch, id, on_both, service},

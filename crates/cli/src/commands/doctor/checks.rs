@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use grid_batch_client::{Client, ClientError, ClientOptions};
-use grid_batch_core::{Timestamp, WaitReason};
+use grid_batch_core::{ServiceCounts, Timestamp, WaitReason};
 use grid_batch_service::{
     AccessInForce, Config, ENOUGH_HTTP_CONNECTIONS, LedgerInspection, ListenAddress, ToldIdentity,
     ToldService, fitting_http_connections,
 };
-use grid_batch_store::{ServiceCounts, Store};
+use grid_batch_store::Store;
 use grid_batch_support::{ErrorChain, one_line};
 
 use super::finding::Finding;

@@ -23,7 +23,8 @@ pub(super) static SETTINGS: &[Setting] = &[
     .when(
         "Change the port if another program has it. Clients of other machines come through a \
          proxy, or use TLS and tokens.",
-    ),
+    )
+    .or_one_text(),
     Setting::text(
         "log",
         "info",

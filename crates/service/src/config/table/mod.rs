@@ -16,7 +16,10 @@ use std::{
 
 use grid_batch_settings::{ConfigError, Setting, SettingTable};
 
-use super::{LedgerType, ledger_type::OPTIONAL_LEDGERS};
+use super::{
+    LedgerType,
+    ledger_type::{OPTIONAL_LEDGERS, missing_ledgers},
+};
 
 /// The longest value of many settings: with a longer one, given by mistake, the server would stand still for as long.
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -39,7 +42,7 @@ fn table_of<'a>(ledgers: impl IntoIterator<Item = &'a LedgerType> + Clone) -> Se
         let section = setting.section_and_key().0;
         (setting.for_tests, sections.iter().position(|other| *other == section))
     });
-    SettingTable::new(all).with_old(old::SETTINGS)
+    SettingTable::new(all).with_old(old::SETTINGS).with_missing_ledgers(missing_ledgers())
 }
 
 /// The same with these types of ledgers, which a program registers.

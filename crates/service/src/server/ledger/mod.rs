@@ -4,14 +4,6 @@ mod built_in;
 mod context;
 #[cfg(feature = "evm")]
 mod evm;
-#[cfg(feature = "evm")]
-mod gas;
-#[cfg(feature = "evm")]
-mod gas_admins;
-#[cfg(any(feature = "evm", feature = "scabbard"))]
-mod key_file;
-#[cfg(feature = "evm")]
-mod payments;
 #[cfg(feature = "sawtooth")]
 mod sawtooth;
 #[cfg(feature = "scabbard")]
@@ -20,12 +12,13 @@ mod scabbard;
 use std::sync::Arc;
 
 use grid_batch_core::{Ledger, LedgerIdentity};
+use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_store::Store;
+use grid_batch_withdrawals::GasMonitor;
 #[cfg(feature = "evm")]
 use grid_batch_withdrawals::WithdrawalRules;
 
-use super::{gas::GasMonitor, ledger_check::LedgerCheck};
 use crate::{Config, LedgerConfig, LedgerType, OpenLedgerFn, StartError, config::Adapter};
 
 pub(crate) use built_in::BuiltIn;
@@ -34,7 +27,7 @@ pub use context::LedgerContext;
 #[cfg(feature = "evm")]
 pub(super) use evm::EvmChain;
 #[cfg(feature = "evm")]
-pub use gas_admins::gas_admin_addresses;
+pub use evm::gas_admin_addresses;
 
 /// The ledgers whose adapters are compiled in.
 pub(crate) const BUILT_IN_LEDGERS: &[LedgerType] = &[
@@ -54,7 +47,7 @@ impl Config {
         let mut config = self.clone();
         #[cfg(feature = "evm")]
         {
-            config.store.payment_limits = Arc::new(payments::limits(&config.evm_settings()?)?);
+            config.store.payment_limits = Arc::new(config.evm_settings()?.payment_limits()?);
         }
         Ok(config)
     }

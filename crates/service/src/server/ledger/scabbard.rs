@@ -2,11 +2,11 @@ use std::{path::Path, sync::Arc};
 
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_scabbard::{SETTINGS, Scabbard, ScabbardOptions, ScabbardSettings, facts};
+use grid_batch_support::{UnusableSecret, read_secret};
 
 use super::{
     OpenFn, ServerLedger, all_nodes,
     built_in::{BuiltIn, IdentityFn, ServiceFn},
-    key_file,
 };
 use crate::{Config, LedgerType, StartError, config::Adapter};
 
@@ -80,6 +80,7 @@ fn signing_key(file: Option<&Path>) -> Result<SigningKey, StartError> {
                    hex digits",
         });
     };
-    let text = key_file::read("key file", file)?;
-    text.trim().parse().map_err(|error| key_file::unusable("key file", file, error))
+    let text = read_secret("key file", file)?;
+    let key = text.trim().parse();
+    Ok(key.map_err(|error| UnusableSecret::in_file("key file", file, error))?)
 }

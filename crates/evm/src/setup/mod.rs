@@ -1,0 +1,61 @@
+//! What the settings say, with the keys read: what an adapter is made of.
+
+mod error;
+mod former_gas_admins;
+mod gas_admins;
+mod options;
+mod payments;
+mod pools;
+
+use std::sync::Arc;
+
+use grid_batch_core::Clock;
+use grid_batch_http::HttpOptions;
+
+pub use error::EvmSetupError;
+pub use former_gas_admins::warn_of_former_gas_admins;
+
+use crate::{
+    gas::WatchedAccount, options::EvmOptions, rules::PoolRules, settings::EvmSettings,
+    signer::TransactionSigner,
+};
+
+/// The setting that names the pools.
+const POOLS: &str = "pools.*.gas_admin";
+
+/// The gas admins and pools of the settings, with keys, and the options of an adapter for them.
+pub struct EvmSetup {
+    /// The options of the adapter.
+    pub options: EvmOptions,
+    /// The rules of the pools.
+    pub rules: PoolRules,
+    /// The gas admins with their pools.
+    pub watched: Vec<WatchedAccount>,
+}
+
+/// How requests to nodes are made.
+#[derive(Debug, Clone)]
+pub struct EvmConnections {
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// The highest number of status requests in flight.
+    pub requests: usize,
+    /// Options of the HTTP clients, also of those of remote signers.
+    pub http: HttpOptions,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl EvmSetup {
+    /// Reads the keys.
+    pub fn new(settings: &EvmSettings, connections: EvmConnections) -> Result<Self, EvmSetupError> {
+        let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
+            gas_admins::signers(settings, &connections.http)?.into_iter().unzip();
+        let rules = pools::rules(settings, &names, &signers)?;
+        let beneficiaries = payments::beneficiaries(settings, &rules)?;
+        let rules = rules.with_beneficiaries(beneficiaries);
+        let watched = pools::watched_accounts(settings, &names, &signers)?;
+        let options = options::options(settings, connections, signers, &rules)?;
+        Ok(Self { options, rules, watched })
+    }
+}

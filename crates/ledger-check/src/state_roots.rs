@@ -1,0 +1,71 @@
+use std::{sync::Arc, time::Duration};
+
+use grid_batch_core::{
+    BatchResult, Ledger, Recorded, RecordedSubscriber, ServiceId, StatePauseStore,
+};
+use grid_batch_support::{BlockingPool, Job, Jobs};
+use log::{info, warn};
+use tokio::time::sleep;
+
+/// How long to wait between two comparisons.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts the job that pauses services whose nodes have different states, and resumes them when the states agree.
+pub fn compare_states<S>(
+    ledger: Arc<dyn Ledger>,
+    claims: S,
+    stream: impl RecordedSubscriber + 'static,
+    jobs: &Jobs,
+) -> Job
+where
+    S: StatePauseStore + Clone + Sync + 'static,
+{
+    let blocking = jobs.blocking().clone();
+    jobs.spawn("state-roots", async move {
+        loop {
+            match compare(&*ledger, &claims, &blocking).await {
+                Ok(services) if services.is_empty() => {}
+                Ok(services) => stream.recorded(Recorded::Resumed(&services)),
+                Err(error) => warn!(error:%;
+                    "cannot record whether the state roots of nodes differ"),
+            }
+            sleep(INTERVAL).await;
+        }
+    })
+}
+
+/// Compares the states and records what has changed. Returns the services that go on.
+async fn compare<S: StatePauseStore + Clone + 'static>(
+    ledger: &dyn Ledger,
+    claims: &S,
+    blocking: &BlockingPool,
+) -> BatchResult<Vec<ServiceId>> {
+    let store = claims.clone();
+    let paused = blocking.ask(move || store.services_with_different_states()).await?;
+    let mut compared = ledger.compare_states(&paused).await;
+    compared.retain(|(service, differ)| paused.contains(service) != *differ);
+    if compared.is_empty() {
+        return Ok(Vec::new());
+    }
+    let store = claims.clone();
+    blocking.ask(move || record(&store, compared)).await
+}
+
+fn record(
+    claims: &impl StatePauseStore,
+    compared: Vec<(ServiceId, bool)>,
+) -> BatchResult<Vec<ServiceId>> {
+    let mut resumed = Vec::new();
+    for (service, differ) in compared {
+        if !claims.set_states_differ(&service, differ)? {
+            continue;
+        }
+        if differ {
+            warn!(service:%; "the service is paused until the state roots agree");
+        } else {
+            info!(service:%; "the service goes on: the state roots of its nodes agree");
+            resumed.push(service);
+        }
+    }
+    Ok(resumed)
+}

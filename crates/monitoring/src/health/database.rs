@@ -1,0 +1,128 @@
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use grid_batch_core::InternalError;
+use grid_batch_support::{ErrorChain, Job, Jobs, Shutdown};
+use log::{info, warn};
+use tokio::time::timeout;
+
+/// Whether the database answers, by a connection that is used for nothing else. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct DatabaseHealth(Arc<Mutex<Probed>>);
+
+#[derive(Debug)]
+struct Probed {
+    /// When the question began that is not answered yet.
+    asked_at: Option<Instant>,
+    succeeded_at: Instant,
+    has_failed: bool,
+}
+
+impl DatabaseHealth {
+    /// A database that has not answered for this long does not answer. With the interval, less than the
+    /// two seconds in which a request is answered.
+    const ANSWER_LIMIT: Duration = Duration::from_millis(1_250);
+    const INTERVAL: Duration = Duration::from_millis(500);
+
+    pub(super) fn new() -> Self {
+        let succeeded_at = Instant::now();
+        Self(Arc::new(Mutex::new(Probed { asked_at: None, succeeded_at, has_failed: false })))
+    }
+
+    pub(super) fn answers(&self) -> bool {
+        let probed = self.lock();
+        let is_late = probed.asked_at.is_some_and(|asked| asked.elapsed() > Self::ANSWER_LIMIT);
+        !probed.has_failed && !is_late
+    }
+
+    /// How long the database has not answered until now.
+    pub(super) fn since_answer(&self) -> Duration {
+        self.lock().succeeded_at.elapsed()
+    }
+
+    fn begin(&self) {
+        self.lock().asked_at = Some(Instant::now());
+    }
+
+    fn end<E: Error>(&self, result: Result<(), E>) {
+        let is_late = !self.answers();
+        let mut probed = self.lock();
+        probed.asked_at = None;
+        let had_failed = std::mem::replace(&mut probed.has_failed, result.is_err());
+        match result {
+            Ok(()) => {
+                let seconds = probed.succeeded_at.elapsed().as_secs();
+                if had_failed || is_late {
+                    info!(seconds; "the database answers again");
+                }
+                probed.succeeded_at = Instant::now();
+            }
+            Err(error) if !had_failed => {
+                warn!(error:% = ErrorChain(&error); "the database does not answer");
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Probed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Starts the thread that asks the database. It is used for nothing else, so that the question never waits.
+pub(super) fn watch<E: Error>(
+    state: DatabaseHealth,
+    mut probe: impl FnMut() -> Result<(), E> + Send + 'static,
+    jobs: &Jobs,
+) -> Result<Job, InternalError> {
+    let (runtime, shutdown) = (jobs.handle().clone(), Shutdown::new());
+    let requested = shutdown.clone();
+    jobs.thread("health-database", shutdown, move || {
+        while !requested.is_requested() {
+            state.begin();
+            state.end(probe());
+            let pause = async { timeout(DatabaseHealth::INTERVAL, requested.requested()).await };
+            // It ends early when the end is requested.
+            let _ = runtime.block_on(pause);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure() -> InternalError {
+        InternalError::new("no connection")
+    }
+
+    fn answer() -> Result<(), InternalError> {
+        Ok(())
+    }
+
+    #[test]
+    fn failure_lasts_until_the_next_answer() {
+        let state = DatabaseHealth::new();
+        assert!(state.answers());
+        state.begin();
+        assert!(state.answers(), "it has time to answer");
+        state.end(Err(failure()));
+        assert!(!state.answers());
+        state.begin();
+        assert!(!state.answers());
+        state.end(answer());
+        assert!(state.answers());
+    }
+
+    #[test]
+    fn late_answer_counts_as_none() {
+        let state = DatabaseHealth::new();
+        state.lock().asked_at = Instant::now().checked_sub(DatabaseHealth::ANSWER_LIMIT * 2);
+        assert!(!state.answers());
+        state.end(answer());
+        assert!(state.answers());
+    }
+}

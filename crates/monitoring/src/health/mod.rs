@@ -1,0 +1,89 @@
+mod database;
+mod gas;
+pub(crate) mod parts;
+pub(crate) mod services;
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use grid_batch_api::{HealthPart, HealthReport, HealthStatus};
+use grid_batch_core::{BatchCounts, InternalError};
+use grid_batch_support::{Job, Jobs};
+use tokio::time::sleep;
+
+use database::DatabaseHealth;
+pub use parts::HealthSources;
+
+use services::ServiceState;
+
+/// The present health. It is assembled from what is in memory, so that it can be read at any time. Clones share it.
+#[derive(Clone)]
+pub struct Health(Arc<HealthState>);
+
+struct HealthState {
+    sources: HealthSources,
+    database: DatabaseHealth,
+    services: ServiceState,
+    /// The status of each part, and since when it has it.
+    since: Mutex<BTreeMap<&'static str, (HealthStatus, Instant)>>,
+}
+
+impl Health {
+    /// How exactly the time is known since which a part has its status.
+    const INTERVAL: Duration = Duration::from_millis(250);
+
+    /// Starts the jobs that keep the health up to date. `probe` asks the database, on a thread that is used for nothing
+    /// else.
+    pub fn start<E: Error>(
+        sources: HealthSources,
+        counts: Arc<dyn BatchCounts>,
+        probe: impl FnMut() -> Result<(), E> + Send + 'static,
+        jobs: &Jobs,
+    ) -> Result<(Self, [Job; 3]), InternalError> {
+        let (database, services) = (DatabaseHealth::new(), ServiceState::new());
+        let asking = database::watch(database.clone(), probe, jobs)?;
+        let counting = services::watch(services.clone(), counts, jobs);
+        let since = Mutex::default();
+        let health = Self(Arc::new(HealthState { sources, database, services, since }));
+        let observed = health.clone();
+        let observing = jobs.spawn("health", async move {
+            loop {
+                sleep(Self::INTERVAL).await;
+                observed.parts();
+            }
+        });
+        Ok((health, [asking, counting, observing]))
+    }
+
+    /// The report. It does not block.
+    pub fn report(&self) -> HealthReport {
+        HealthReport::new(self.parts())
+    }
+
+    /// Whether the database answers.
+    pub fn database_answers(&self) -> bool {
+        parts::database_answers(&self.0.sources, &self.0.database)
+    }
+
+    fn parts(&self) -> BTreeMap<&'static str, HealthPart> {
+        let HealthState { sources, database, services, .. } = &*self.0;
+        let mut parts = parts::parts(sources, database, services);
+        let (mut since, now) = (self.since(), Instant::now());
+        for (name, part) in &mut parts {
+            let known = since.entry(name).or_insert((part.status, now));
+            if known.0 != part.status {
+                *known = (part.status, now);
+            }
+            part.for_seconds = now.saturating_duration_since(known.1).as_secs_f64().round();
+        }
+        parts
+    }
+
+    fn since(&self) -> MutexGuard<'_, BTreeMap<&'static str, (HealthStatus, Instant)>> {
+        self.0.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,55 @@
+use std::{sync::Arc, time::Duration};
+
+use grid_batch_core::{BatchResult, ItemId, Recorded, RecordedSubscriber, ServiceId};
+use grid_batch_support::{Job, Jobs};
+
+use crate::Places;
+
+/// The in-flight window, whose count of batches under way is read from the store at intervals. It is called with what this
+/// process records; what others record, such as an operator's command, and what an earlier run left, is read.
+#[derive(Clone)]
+pub struct ReadWindow {
+    window: Places,
+    read: Arc<ReadFn>,
+}
+
+type ReadFn = dyn Fn() -> BatchResult<Vec<(ServiceId, ItemId)>> + Send + Sync;
+
+const READ_INTERVAL: Duration = Duration::from_secs(5);
+
+impl ReadWindow {
+    /// The batches under way in the store have places in this window.
+    pub fn new(
+        window: Places,
+        read: impl Fn() -> BatchResult<Vec<(ServiceId, ItemId)>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { window, read: Arc::new(read) }
+    }
+
+    /// The places of the window.
+    pub fn window(&self) -> &Places {
+        &self.window
+    }
+
+    /// Starts the job that reads the store.
+    pub fn start(&self, jobs: &Jobs) -> Job {
+        let window = self.clone();
+        jobs.every("in-flight", READ_INTERVAL, move || window.refresh())
+    }
+
+    fn refresh(&self) -> BatchResult<()> {
+        self.window.refresh(|| (self.read)())
+    }
+}
+
+/// Services that were taken over may have batches under way.
+impl RecordedSubscriber for ReadWindow {
+    fn recorded(&self, entry: Recorded<'_>) {
+        match entry {
+            Recorded::Change { change, state, .. } => self.window.recorded(change, state),
+            // The job reads it again.
+            Recorded::TakenOver(_) => drop(self.refresh()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,158 @@
+use std::{collections::BTreeSet, fmt};
+
+use crate::{Form, GivenValue, Origin, Setting, SettingValues};
+
+/// Every setting with its help, its value, and where the value was given, in the syntax of the file.
+struct PrintedSettings<'a> {
+    values: &'a SettingValues,
+    secrets: Secrets,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Secrets {
+    Replaced,
+    Shown,
+}
+
+impl SettingValues {
+    /// Every setting with its help, its value without secrets, and where the value was given: a file.
+    pub fn printed(&self) -> impl fmt::Display {
+        PrintedSettings { values: self, secrets: Secrets::Replaced }
+    }
+
+    /// The same with all secrets.
+    pub fn printed_with_secrets(&self) -> impl fmt::Display {
+        PrintedSettings { values: self, secrets: Secrets::Shown }
+    }
+}
+
+impl fmt::Display for PrintedSettings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings: Vec<&'static Setting> = self.values.table().iter().collect();
+        for of_section in settings.chunk_by(|a, b| section(a) == section(b)) {
+            match of_section {
+                [first, ..] if first.has_keys() => self.write_keys(f, of_section)?,
+                _ => self.write_section(f, of_section)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PrintedSettings<'_> {
+    fn write_section(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        settings: &[&'static Setting],
+    ) -> fmt::Result {
+        let given = settings.iter().map(|setting| self.values.given(setting.name));
+        let shown =
+            |given: &&GivenValue| !given.setting.for_tests || given.origin != Origin::Default;
+        let given: Vec<&GivenValue> = given.filter(shown).collect();
+        match given.first().map(|given| section(given.setting)) {
+            None | Some("") => {}
+            Some(section) => writeln!(f, "\n[{section}]")?,
+        }
+        for given in given {
+            write_comments(f, given.setting)?;
+            write_value(f, given, self.secrets)?;
+        }
+        Ok(())
+    }
+
+    /// The settings of these sections as comments, then a section for each key that has values.
+    fn write_keys(&self, f: &mut fmt::Formatter<'_>, settings: &[&'static Setting]) -> fmt::Result {
+        let Some(name) = settings.first().and_then(|first| section(first).strip_suffix(".*"))
+        else {
+            return Ok(());
+        };
+        writeln!(f, "\n# [{name}.\"KEY\"]")?;
+        for setting in settings {
+            write_comments(f, setting)?;
+            writeln!(f, "# {} = {}", setting.section_and_key().1, example(setting))?;
+        }
+        let given = || settings.iter().flat_map(|setting| self.values.entries(setting.name));
+        let keys: BTreeSet<&String> = given().filter_map(|given| given.key.as_ref()).collect();
+        for key in keys {
+            writeln!(f, "\n[{name}.{}]", quoted(key))?;
+            for given in given().filter(|given| given.key.as_ref() == Some(key)) {
+                write_value(f, given, self.secrets)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn section(setting: &Setting) -> &'static str {
+    setting.section_and_key().0
+}
+
+fn example(setting: &Setting) -> &'static str {
+    match setting.form {
+        Form::Number => "0",
+        Form::Bool => "false",
+        Form::Text | Form::Secret => "\"\"",
+        Form::List => "[]",
+    }
+}
+
+fn write_value(f: &mut fmt::Formatter<'_>, given: &GivenValue, secrets: Secrets) -> fmt::Result {
+    let (_, key) = given.setting.section_and_key();
+    if given.origin != Origin::Default {
+        writeln!(f, "# (from {})", given.origin)?;
+    }
+    match &given.file {
+        Some(file) => writeln!(f, "{key} = {{ file = {} }}", quoted(&file.to_string_lossy())),
+        // It follows from another setting.
+        None if given.setting.form == Form::Number && given.text.is_empty() => Ok(()),
+        None => writeln!(f, "{key} = {}", toml_value(given, secrets)),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn toml_value(given: &GivenValue, secrets: Secrets) -> String {
+    let GivenValue { setting, text, .. } = given;
+    let shown = |text: &str| match secrets {
+        Secrets::Replaced => quoted(&setting.redact(text)),
+        Secrets::Shown => quoted(text),
+    };
+    match setting.form {
+        Form::Number | Form::Bool => text.clone(),
+        Form::Text | Form::Secret => shown(text),
+        Form::List => {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            let items: Vec<String> = items.map(shown).collect();
+            match items.as_slice() {
+                [item] if setting.may_be_one_text => item.clone(),
+                items => format!("[{}]", items.join(", ")),
+            }
+        }
+    }
+}
+
+/// What the setting does, and when to change it.
+fn write_comments(f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
+    let guidance = setting.guidance();
+    for line in wrapped(&format!("{}. {guidance}", setting.help)) {
+        writeln!(f, "# {line}")?;
+    }
+    Ok(())
+}
+
+fn wrapped(text: &str) -> Vec<String> {
+    const COLUMNS: usize = 98;
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= COLUMNS => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,36 @@
+use grid_batch_core::{
+    BatchCounts, BatchResult, InstanceId, OpenStates, PoolConnections, QueueCounts, QueueDepth,
+    ServiceCounts,
+};
+
+use crate::sql::Store;
+
+impl BatchCounts for Store {
+    fn service_counts(&self) -> BatchResult<ServiceCounts> {
+        Ok(self.service_counts()?)
+    }
+
+    fn queue_counts(&self) -> BatchResult<QueueCounts> {
+        Ok(self.queue_counts()?)
+    }
+
+    fn open_states(&self) -> BatchResult<OpenStates> {
+        Ok(self.open_states()?)
+    }
+
+    fn depths(&self) -> BatchResult<Vec<QueueDepth>> {
+        Ok(self.depths(None, usize::MAX)?)
+    }
+
+    fn count_claims(&self, instance: &InstanceId) -> BatchResult<u64> {
+        Ok(self.count_claims(instance)?)
+    }
+
+    fn connections(&self) -> Vec<PoolConnections> {
+        self.connections()
+    }
+
+    fn events_written(&self) -> u64 {
+        self.events_written()
+    }
+}
