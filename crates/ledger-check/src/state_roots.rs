@@ -69,3 +69,36 @@ fn record(
     }
     Ok(resumed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, sync::Mutex};
+
+    use grid_batch_support::lock;
+
+    use super::*;
+
+    /// The paused services.
+    #[derive(Default)]
+    struct Pauses(Mutex<BTreeSet<String>>);
+
+    impl StatePauseStore for Pauses {
+        fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>> {
+            unreachable!("the test does not use it")
+        }
+
+        fn set_states_differ(&self, service_id: &ServiceId, differ: bool) -> BatchResult<bool> {
+            let (name, mut paused) = (service_id.to_string(), lock(&self.0));
+            Ok(if differ { paused.insert(name) } else { paused.remove(&name) })
+        }
+    }
+
+    #[test]
+    fn services_whose_pause_ends_go_on() {
+        let [one, two]: [ServiceId; 2] = ["a::b", "a::c"].map(|id| id.parse().unwrap());
+        let pauses = Pauses::default();
+        assert_eq!(record(&pauses, vec![(one.clone(), true)]).unwrap(), []);
+        let compared = vec![(one.clone(), false), (two.clone(), false)];
+        assert_eq!(record(&pauses, compared).unwrap(), [one], "the other one was not paused");
+    }
+}

@@ -20,4 +20,4 @@ pub use health::{Health, HealthSources};
 pub use metrics::{
     History, HistoryRecorder, MetricsSources, QueueMetrics, QueueSources, StageTimes,
 };
-pub use waits::{WaitSources, ledger_report};
+pub use waits::{LockedSinceFn, WaitSources, ledger_report};

@@ -10,6 +10,9 @@ use grid_batch_submitter::DelayedServices;
 use grid_batch_support::redact_url;
 use grid_batch_work::WorkTable;
 
+/// Since when another transaction keeps a row of a service locked, if one does.
+pub type LockedSinceFn = dyn Fn(&ServiceId) -> Option<Timestamp> + Send + Sync;
+
 /// What this process knows of why the batches of services wait. It is read from memory.
 #[derive(Clone)]
 pub struct WaitSources {
@@ -20,7 +23,7 @@ pub struct WaitSources {
     /// Which nodes do not answer.
     pub check: LedgerCheck,
     /// Since when another transaction keeps a row of a service locked.
-    pub locked_since: Arc<dyn Fn(&ServiceId) -> Option<Timestamp> + Send + Sync>,
+    pub locked_since: Arc<LockedSinceFn>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
