@@ -66,9 +66,15 @@ fn webhook_is_created_listed_and_removed() {
     assert_eq!(server.get(&path).json(), webhook, "without the secret");
     let list = json!({ "data": [webhook], "next": null });
     assert_eq!(server.get("/v1/webhooks").json(), list);
-    let remove = || server.client().request("DELETE", &path, &[], b"");
-    assert_eq!(remove().status, 204);
-    assert_eq!(remove().error(), (404, 1084));
+    let unexplained = server.client().request("DELETE", &path, &[], b"");
+    assert_eq!(unexplained.error(), (400, 1023));
+    let remove = |more: &str| {
+        server.client().request("DELETE", &format!("{path}?reason=a+test{more}"), &[], b"")
+    };
+    assert_eq!(remove("&dry_run=true").status, 204);
+    assert_eq!(server.get("/v1/webhooks").json(), list, "a dry run removes nothing");
+    assert_eq!(remove("").status, 204);
+    assert_eq!(remove("").error(), (404, 1084));
     assert_eq!(server.get(&path).error(), (404, 1084));
 }
 

@@ -161,19 +161,24 @@ fn ended_withdrawal_is_not_cancelled() {
 }
 
 #[test]
-fn operations_need_a_withdrawal_and_no_body() {
+fn operations_need_a_withdrawal_and_a_reason() {
     let server = server_with_pools();
     let id = server.withdraw("5");
     let unknown = WithdrawalId::from_bytes([0; 16]);
     for operation in ["retry", "cancel"] {
         assert_eq!(post_operation(&server, &unknown, operation).error(), (404, 1025));
         let path = format!("/withdrawals/{id}/{operation}");
-        let post = |body: &[u8]| server.client().request("POST", &path, &[], body);
+        let post = |body: &[u8]| server.client().request("POST", &path, &[JSON], body);
         assert_eq!(post(b"invalid").error(), (400, 1022));
         assert_eq!(post(b"{\"force\":true}").error(), (400, 1022));
-        assert!([202, 409].contains(&post(b"{}").status));
-        let invalid_id =
-            server.client().request("POST", &format!("/withdrawals/zz/{operation}"), &[], b"");
+        assert_eq!(post(b"{}").error(), (400, 1023));
+        assert!([202, 409].contains(&post(br#"{"reason": "a test"}"#).status));
+        let invalid_id = server.client().request(
+            "POST",
+            &format!("/withdrawals/zz/{operation}"),
+            &[JSON],
+            b"{}",
+        );
         assert_eq!(invalid_id.error(), (400, 60));
     }
 }
