@@ -40,7 +40,7 @@ mod withdrawals;
 
 pub use access::{
     AccessControl, AccessMode, AccessModeError, AccessOptions, AccessToken, AccessTokenError,
-    HealthAccess, HealthAccessError, KeyGrant, KeyGrantError,
+    HealthAccess, HealthAccessError, KeyGrant, KeyGrantError, StoredTokens,
 };
 pub use allow_list::{SignerPattern, SignerPatternError};
 pub use build_error::ApiBuildError;

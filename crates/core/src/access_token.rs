@@ -142,6 +142,12 @@ pub trait TokenStore: Send + Sync {
         id_or_name: &str,
         request: &OperatorRequest,
     ) -> BatchResult<Option<StoredToken>>;
+
+    /// The access tokens that are not revoked. Some may have expired.
+    fn unrevoked_tokens(&self) -> BatchResult<Vec<StoredToken>>;
+
+    /// Records that these access tokens were used.
+    fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()>;
 }
 
 #[cfg(test)]

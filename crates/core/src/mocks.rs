@@ -380,6 +380,8 @@ mock! {
         fn tokens(&self, after: Option<TokenId>, limit: usize) -> BatchResult<Vec<StoredToken>>;
         fn revoke_token(&self, id_or_name: &str, request: &OperatorRequest)
             -> BatchResult<Option<StoredToken>>;
+        fn unrevoked_tokens(&self) -> BatchResult<Vec<StoredToken>>;
+        fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()>;
     }
 }
 

@@ -9,7 +9,7 @@ pub use config::{
     settings_reference,
 };
 pub use grid_batch_api::{AccessToken, ENOUGH_HTTP_CONNECTIONS, ListenAddress, new_webhook_secret};
-pub use grid_batch_ledger_check::LedgerMismatchError;
+pub use grid_batch_ledger_check::{LedgerMismatchError, NodeIdentity};
 pub use grid_batch_monitoring::ServerCounts;
 pub use grid_batch_nodes::StatusUrlResolver;
 pub use grid_batch_settings::{
@@ -18,7 +18,7 @@ pub use grid_batch_settings::{
 };
 pub use grid_batch_support::ServicePattern;
 pub use server::{
-    AccessInForce, DatabaseInterface, LedgerContext, LedgerInspection, RunningServer, Server,
-    StartError, ToldIdentity, ToldService, fitting_http_connections, gas_admin_addresses,
+    AccessInForce, DatabaseInterface, LedgerContext, NodeService, RunningServer, Server,
+    StartError, ask_for_services, ask_nodes, fitting_http_connections, gas_admin_addresses,
 };
 pub(crate) use server::{BUILT_IN_LEDGERS, BuiltIn};

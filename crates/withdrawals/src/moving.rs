@@ -61,3 +61,17 @@ pub struct MoveStep {
     /// Where the next step begins. `None`: this was the last one.
     pub next: Option<Timestamp>,
 }
+
+impl MoveStep {
+    /// Does all steps, one after the other. `step` begins behind a position.
+    pub fn all<E>(step: impl Fn(Option<Timestamp>) -> Result<Self, E>) -> Result<Self, E> {
+        let mut all = step(None)?;
+        while all.next.is_some() {
+            let Self { moved, kept, next } = step(all.next)?;
+            all.moved.extend(moved);
+            all.kept.extend(kept);
+            all.next = next;
+        }
+        Ok(all)
+    }
+}

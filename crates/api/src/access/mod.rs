@@ -12,6 +12,7 @@ mod policy;
 #[cfg(test)]
 mod reference;
 mod routes;
+mod stored_tokens;
 #[cfg(test)]
 mod tests;
 
@@ -25,3 +26,4 @@ pub(crate) use middleware::{Authorizer, authorize};
 pub use policy::{AccessMode, AccessModeError, HealthAccess, HealthAccessError};
 #[cfg(test)]
 pub(crate) use routes::routes_of_table;
+pub use stored_tokens::StoredTokens;

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use grid_batch_core::LedgerIdentity;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,6 +22,12 @@ pub struct LedgerIdentityReport {
     pub id: String,
     /// The name in the settings.
     pub name: String,
+}
+
+impl From<&LedgerIdentity> for LedgerIdentityReport {
+    fn from(LedgerIdentity { kind, id, name }: &LedgerIdentity) -> Self {
+        Self { kind: kind.clone(), id: id.clone(), name: name.clone() }
+    }
 }
 
 /// What a node tells of its ledger.
@@ -48,7 +55,7 @@ pub struct LedgerBinding {
 }
 
 /// What was removed, or would be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RetentionReport {
     /// How long ago the batches ended.
     pub older_than_seconds: u64,

@@ -1,9 +1,8 @@
-//! Keeps what the HTTP interface knows of tokens as it is in the database.
+//! Who may use the interface, by the settings and the tokens in the database.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use grid_batch_api::{AccessControl, AccessMode};
-use grid_batch_core::BatchResult;
+use grid_batch_api::{AccessControl, AccessMode, StoredTokens};
 use grid_batch_store::Store;
 use grid_batch_support::{Job, Jobs};
 use log::{info, warn};
@@ -20,7 +19,7 @@ pub(super) fn start(config: &Config, store: &Store, jobs: &Jobs) -> (AccessContr
     if config.access.options.mode != AccessMode::Tokens {
         return (control, None);
     }
-    let mut tokens = Tokens { control: control.clone(), store: store.clone(), passes: 0 };
+    let mut tokens = StoredTokens::new(control.clone(), Arc::new(store.clone()));
     match tokens.read() {
         Ok(0) if config.access.options.keys.is_empty() => warn!(
             "requests need a token, and there is none; create one with `grid-batch token create`"
@@ -64,44 +63,5 @@ impl AccessInForce {
             "leave access.mode empty: then only clients whose key the node accepts can write to it",
         );
         Self { text, advice }
-    }
-}
-
-struct Tokens {
-    control: AccessControl,
-    store: Store,
-    passes: u32,
-}
-
-impl Tokens {
-    /// Uses are recorded once in so many passes.
-    const PASSES_BETWEEN_USES: u32 = 60;
-
-    fn refresh(&mut self) -> BatchResult<()> {
-        self.read()?;
-        self.passes += 1;
-        if self.passes.is_multiple_of(Self::PASSES_BETWEEN_USES) {
-            self.record_uses();
-        }
-        Ok(())
-    }
-
-    /// Reads the tokens, and returns how many there are. While the database does not answer, those that were read
-    /// last are accepted until they expire; nothing can be read or stored with them.
-    fn read(&self) -> BatchResult<usize> {
-        let tokens = self.store.unrevoked_tokens()?;
-        let count = tokens.len();
-        self.control.set_tokens(tokens);
-        Ok(count)
-    }
-
-    fn record_uses(&self) {
-        let used = self.control.take_used();
-        if used.is_empty() {
-            return;
-        }
-        if let Err(error) = self.store.note_token_use(&used) {
-            warn!(error:%; "the last use of tokens cannot be recorded");
-        }
     }
 }

@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use grid_batch_api::{
-    BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, LedgerIdentityReport,
-    Maintenance, MaintenanceError, RetentionReport,
+    BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance, MaintenanceError,
+    RetentionReport,
 };
-use grid_batch_core::{Clock, LedgerIdentity, OperatorRequest, Timestamp};
+use grid_batch_core::{Clock, OperatorRequest, Removable, Removed, Timestamp};
+use grid_batch_ledger_check::{Adoption, LedgerInspection, NodeIdentity};
 use grid_batch_store::{ClaimError, OpenBatchesInDoubt, Store, StoreError};
 use grid_batch_support::ErrorChain;
 
-use super::{LedgerInspection, StartError, ToldIdentity};
+use super::{StartError, ledger_inspection::inspect_ledger};
 use crate::Config;
 
 /// How many batches one transaction examines.
@@ -41,12 +42,12 @@ impl Maintenance for DatabaseMaintenance {
     }
 
     fn ledger(&self) -> Result<LedgerBinding, MaintenanceError> {
-        Ok(binding(&self.inspect()?))
+        Ok(binding(&inspect_ledger(&self.config, &self.store).map_err(of_settings)?))
     }
 
     fn adopt_ledger(&self, request: &OperatorRequest) -> Result<LedgerBinding, MaintenanceError> {
-        let inspection = self.inspect()?;
-        if let Adoption::Adopt(ledger) = Adoption::of(&inspection) {
+        let inspection = inspect_ledger(&self.config, &self.store).map_err(of_settings)?;
+        if let Adoption::Adopt(ledger) = inspection.adoption() {
             self.store.rebind_ledger(ledger, request).map_err(of_store)?;
         }
         Ok(binding(&inspection))
@@ -59,15 +60,9 @@ impl Maintenance for DatabaseMaintenance {
     ) -> Result<RetentionReport, MaintenanceError> {
         let age = retention_age(&self.config, older_than).map_err(MaintenanceError::Refused)?;
         let before = self.store.clock().now().minus(age);
-        let report = RetentionReport {
-            older_than_seconds: age.as_secs(),
-            batches: 0,
-            bytes: None,
-            first_ended_at: None,
-            has_more: false,
-        };
-        let report = if dry_run { self.count(before, report) } else { self.remove(before, report) };
-        report.map_err(of_store)
+        let report = if dry_run { self.count(before) } else { self.remove(before) };
+        let report = report.map_err(of_store)?;
+        Ok(RetentionReport { older_than_seconds: age.as_secs(), ..report })
     }
 
     #[cfg(feature = "evm")]
@@ -90,46 +85,19 @@ impl Maintenance for DatabaseMaintenance {
 
 impl DatabaseMaintenance {
     /// Removes batches for up to [`TIME_LIMIT`].
-    fn remove(
-        &self,
-        before: Timestamp,
-        mut report: RetentionReport,
-    ) -> Result<RetentionReport, StoreError> {
+    fn remove(&self, before: Timestamp) -> Result<RetentionReport, StoreError> {
         let started = Instant::now();
-        let mut from = None;
-        loop {
-            let step = self.store.remove_ended(before, from, STEP)?;
-            report.batches += step.batches;
-            from = step.next;
-            report.has_more = from.is_some() && started.elapsed() >= TIME_LIMIT;
-            if from.is_none() || report.has_more {
-                return Ok(report);
-            }
-        }
+        let has_time = || started.elapsed() < TIME_LIMIT;
+        let Removed { batches, next } = self.store.remove_all_ended(before, STEP, has_time)?;
+        Ok(RetentionReport { batches, has_more: next.is_some(), ..RetentionReport::default() })
     }
 
-    fn count(
-        &self,
-        before: Timestamp,
-        mut report: RetentionReport,
-    ) -> Result<RetentionReport, StoreError> {
-        let (mut bytes, mut oldest, mut from) = (0, None, None);
-        loop {
-            let step = self.store.count_removable(before, from, STEP)?;
-            report.batches += step.batches;
-            bytes += step.bytes;
-            oldest = oldest.into_iter().chain(step.oldest_end).min();
-            from = step.next;
-            if from.is_none() {
-                report.bytes = Some(bytes);
-                report.first_ended_at = oldest.map(Timestamp::rfc3339);
-                return Ok(report);
-            }
-        }
-    }
-
-    fn inspect(&self) -> Result<LedgerInspection, MaintenanceError> {
-        LedgerInspection::new(&self.config, &self.store).map_err(of_settings)
+    fn count(&self, before: Timestamp) -> Result<RetentionReport, StoreError> {
+        let Removable { batches, bytes, oldest_end, .. } =
+            self.store.count_all_removable(before, STEP)?;
+        let first_ended_at = oldest_end.map(Timestamp::rfc3339);
+        let bytes = Some(bytes);
+        Ok(RetentionReport { batches, bytes, first_ended_at, ..RetentionReport::default() })
     }
 }
 
@@ -145,56 +113,26 @@ fn retention_age(config: &Config, older_than: Option<Duration>) -> Result<Durati
         return Ok(age);
     }
     Err(format!(
-        "--older-than is {}; it must be more than ledger.late_arrival_limit and poll.give_up_after, {}, because the \
-         ledger may still report younger batches",
-        humantime::format_duration(age),
-        humantime::format_duration(limit)
+        "--older-than is {age:?}; it must be more than ledger.late_arrival_limit and poll.give_up_after, {limit:?}, \
+         because the ledger may still report younger batches"
     ))
 }
 
 fn binding(inspection: &LedgerInspection) -> LedgerBinding {
-    let adoption = Adoption::of(inspection);
-    let refused = match adoption {
-        Adoption::Refused(reason) => Some(reason.to_owned()),
-        Adoption::Unchanged | Adoption::Adopt(_) => None,
-    };
+    let adoption = inspection.adoption();
     LedgerBinding {
-        database: inspection.recorded.as_ref().map(|recorded| identity(&recorded.identity)),
+        database: inspection.recorded.as_ref().map(|recorded| (&recorded.identity).into()),
         nodes: inspection.nodes.iter().map(node).collect(),
         changed: matches!(adoption, Adoption::Adopt(_)),
-        refused,
+        refused: adoption.refused().map(str::to_owned),
     }
 }
 
-/// What is done about the ledger of the database.
-#[derive(Debug, PartialEq, Eq)]
-enum Adoption<'a> {
-    Unchanged,
-    Refused(&'static str),
-    Adopt(&'a LedgerIdentity),
-}
-
-impl<'a> Adoption<'a> {
-    fn of(inspection: &'a LedgerInspection) -> Self {
-        let Some(actual) = inspection.actual() else {
-            return Self::Refused("every node must answer, and all must belong to one ledger");
-        };
-        match &inspection.recorded {
-            Some(recorded) if recorded.identity.agrees_with(actual) => Self::Unchanged,
-            _ => Self::Adopt(actual),
-        }
-    }
-}
-
-fn identity(LedgerIdentity { kind, id, name }: &LedgerIdentity) -> LedgerIdentityReport {
-    LedgerIdentityReport { kind: kind.clone(), id: id.clone(), name: name.clone() }
-}
-
-fn node(ToldIdentity { url, identity: told }: &ToldIdentity) -> BoundNodeReport {
+fn node(NodeIdentity { url, identity: reported }: &NodeIdentity) -> BoundNodeReport {
     BoundNodeReport {
         url: url.clone(),
-        ledger: told.as_ref().ok().map(identity),
-        error: told.as_ref().err().cloned(),
+        ledger: reported.as_ref().ok().map(Into::into),
+        error: reported.as_ref().err().cloned(),
     }
 }
 
@@ -209,44 +147,4 @@ fn of_store(error: StoreError) -> MaintenanceError {
 
 fn of_settings(error: StartError) -> MaintenanceError {
     MaintenanceError::Refused(ErrorChain(&error).to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use grid_batch_core::{RecordedLedger, Timestamp};
-
-    use super::*;
-
-    fn ledger(id: &str) -> LedgerIdentity {
-        LedgerIdentity { id: id.to_owned(), ..LedgerIdentity::new("sawtooth") }
-    }
-
-    fn told(identity: Result<LedgerIdentity, String>) -> ToldIdentity {
-        ToldIdentity { url: "http://127.0.0.1:8008".to_owned(), identity }
-    }
-
-    #[test]
-    fn only_a_certain_ledger_is_adopted() {
-        let one = || told(Ok(ledger("a")));
-        let recorded = |id: &str| {
-            Some(RecordedLedger { identity: ledger(id), recorded_at: Timestamp::default() })
-        };
-        let uncertain =
-            Adoption::Refused("every node must answer, and all must belong to one ledger");
-        let down = told(Err("refused".to_owned()));
-        for (recorded, nodes, expected) in [
-            (recorded("a"), vec![one(), one()], Adoption::Unchanged),
-            (recorded("b"), vec![one(), one()], Adoption::Adopt(&ledger("a"))),
-            (None, vec![one(), one()], Adoption::Adopt(&ledger("a"))),
-            (recorded("a"), vec![one(), told(Ok(ledger("b")))], uncertain),
-            (
-                recorded("a"),
-                vec![one(), down],
-                Adoption::Refused("every node must answer, and all must belong to one ledger"),
-            ),
-        ] {
-            let inspection = LedgerInspection { recorded, nodes };
-            assert_eq!(Adoption::of(&inspection), expected, "{inspection:?}");
-        }
-    }
 }

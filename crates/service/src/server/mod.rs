@@ -29,7 +29,7 @@ pub use error::StartError;
 pub use http_interface::fitting_http_connections;
 pub(crate) use ledger::{BUILT_IN_LEDGERS, BuiltIn};
 pub use ledger::{LedgerContext, gas_admin_addresses};
-pub use ledger_inspection::{LedgerInspection, ToldIdentity, ToldService};
+pub use ledger_inspection::{NodeService, ask_for_services, ask_nodes};
 
 use crate::Config;
 use compose::compose;

@@ -1,13 +1,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use grid_batch_api::{GasAdminMoves, PoolMove};
-use grid_batch_core::{Clock, InternalError, OperatorRequest, ServiceId, SystemClock, Timestamp};
+use grid_batch_core::{Clock, InternalError, OperatorRequest, ServiceId, SystemClock};
 use grid_batch_evm::{EvmAccountCheck, PoolRules};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{MoveObstacle, MoveStep, OpenWithdrawals, WithdrawalRules};
 use tokio::runtime::Runtime;
 
-use super::{LedgerInspection, StartError, ledger};
+use super::{StartError, ledger, ledger_inspection::inspect_ledger};
 use crate::Config;
 
 /// How many withdrawals one transaction of the database examines.
@@ -79,9 +79,9 @@ impl WithdrawalMoves {
 
     /// Which withdrawals of a gas admin can be moved, and why others cannot.
     fn examine(&self, from: &ServiceId) -> Result<MoveStep, StartError> {
-        self.all_steps(|after| {
-            self.store.withdrawals_to_move(from, &|pool| self.gas_admin_of(pool), after, STEP)
-        })
+        let to = |pool: &str| self.gas_admin_of(pool);
+        MoveStep::all(|after| self.store.withdrawals_to_move(from, &to, after, STEP))
+            .map_err(StartError::part)
     }
 
     /// Moves the withdrawals of a gas admin that can be moved.
@@ -90,29 +90,9 @@ impl WithdrawalMoves {
         from: &ServiceId,
         request: &OperatorRequest,
     ) -> Result<MoveStep, StartError> {
-        self.all_steps(|after| {
-            let gas_admin_of = |pool: &str| self.gas_admin_of(pool);
-            self.store.move_withdrawals(from, &gas_admin_of, after, STEP, request)
-        })
-    }
-
-    fn all_steps<E>(
-        &self,
-        step: impl Fn(Option<Timestamp>) -> Result<MoveStep, E>,
-    ) -> Result<MoveStep, StartError>
-    where
-        E: std::error::Error + Send + Sync + 'static,
-    {
-        let mut all = MoveStep::default();
-        loop {
-            let MoveStep { moved, kept, next } = step(all.next).map_err(StartError::part)?;
-            all.moved.extend(moved);
-            all.kept.extend(kept);
-            all.next = next;
-            if next.is_none() {
-                return Ok(all);
-            }
-        }
+        let to = |pool: &str| self.gas_admin_of(pool);
+        MoveStep::all(|after| self.store.move_withdrawals(from, &to, after, STEP, request))
+            .map_err(StartError::part)
     }
 
     /// Why withdrawals must not be moved from this gas admin now: it is not certain that everything that it
@@ -124,10 +104,8 @@ impl WithdrawalMoves {
         examined: &MoveStep,
     ) -> Result<Option<String>, StartError> {
         let Some(first) = examined.moved.first() else { return Ok(None) };
-        let inspection = LedgerInspection::new(config, &self.store)?;
-        let recorded = inspection.recorded.as_ref().map(|recorded| &recorded.identity);
-        let actual = inspection.actual();
-        if actual.is_none() || (recorded.is_some() && actual != recorded) {
+        let inspection = inspect_ledger(config, &self.store)?;
+        if !inspection.is_certain() {
             let reason = "every node of ledger.urls must answer, and belong to the ledger of the \
                           database; see `grid-batch ledger show`";
             return Ok(Some(reason.to_owned()));

@@ -91,6 +91,41 @@ impl Store {
         })
     }
 
+    /// Does all steps of [`remove_ended`](Self::remove_ended), as long as there is time. Returns where the next step
+    /// continues, if there is one.
+    pub fn remove_all_ended(
+        &self,
+        before: Timestamp,
+        count: usize,
+        has_time: impl Fn() -> bool,
+    ) -> Result<Removed, StoreError> {
+        let mut all = self.remove_ended(before, None, count)?;
+        while all.next.is_some() && has_time() {
+            let step = self.remove_ended(before, all.next, count)?;
+            all = Removed { batches: all.batches + step.batches, next: step.next };
+        }
+        Ok(all)
+    }
+
+    /// What [`remove_all_ended`](Self::remove_all_ended) would remove.
+    pub fn count_all_removable(
+        &self,
+        before: Timestamp,
+        count: usize,
+    ) -> Result<Removable, StoreError> {
+        let mut all = self.count_removable(before, None, count)?;
+        while all.next.is_some() {
+            let step = self.count_removable(before, all.next, count)?;
+            all = Removable {
+                batches: all.batches + step.batches,
+                bytes: all.bytes + step.bytes,
+                oldest_end: all.oldest_end.into_iter().chain(step.oldest_end).min(),
+                next: step.next,
+            };
+        }
+        Ok(all)
+    }
+
     /// What [`remove_ended`](Self::remove_ended) would remove in the same step.
     pub fn count_removable(
         &self,

@@ -58,6 +58,41 @@ impl TokenStore for Store {
         })?;
         Ok(revoked)
     }
+
+    fn unrevoked_tokens(&self) -> BatchResult<Vec<StoredToken>> {
+        let query = tokens::table
+            .filter(tokens::revoked_at.is_null())
+            .order_by(tokens::name)
+            .select(TokenRecord::as_select());
+        let records: Vec<TokenRecord> = self.pools.read()?.load_query("unrevoked_tokens", query)?;
+        let read = |record: TokenRecord| {
+            let id = record.token_id.clone();
+            let token = record.into_token();
+            token
+                .inspect_err(
+                    |error| warn!(token:% = id, error:%; "a token cannot be read, and is refused"),
+                )
+                .ok()
+        };
+        Ok(records.into_iter().filter_map(read).collect())
+    }
+
+    fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()> {
+        let now = self.now().as_micros();
+        let ids: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
+        let statement = self
+            .statement(
+                "-- note_token_use
+                 update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
+            )
+            .rows(
+                Rows::default()
+                    .text("token_id", ids.iter().map(String::as_str))
+                    .long("used_at", ids.iter().map(|_| now)),
+            );
+        self.pools.write()?.execute(&statement)?;
+        Ok(())
+    }
 }
 
 /// The token with this id; otherwise the one with this name.
@@ -95,45 +130,6 @@ fn described(token: &NewToken) -> String {
     match token.expires_at {
         Some(at) => format!("{name}: {scopes} for {services} until {}", at.rfc3339()),
         None => format!("{name}: {scopes} for {services}"),
-    }
-}
-
-impl Store {
-    /// The access tokens that are not revoked. Some may have expired.
-    pub fn unrevoked_tokens(&self) -> Result<Vec<StoredToken>, StoreError> {
-        let query = tokens::table
-            .filter(tokens::revoked_at.is_null())
-            .order_by(tokens::name)
-            .select(TokenRecord::as_select());
-        let records: Vec<TokenRecord> = self.pools.read()?.load_query("unrevoked_tokens", query)?;
-        let read = |record: TokenRecord| {
-            let id = record.token_id.clone();
-            let token = record.into_token();
-            token
-                .inspect_err(
-                    |error| warn!(token:% = id, error:%; "a token cannot be read, and is refused"),
-                )
-                .ok()
-        };
-        Ok(records.into_iter().filter_map(read).collect())
-    }
-
-    /// Records that these access tokens were used.
-    pub fn note_token_use(&self, ids: &[TokenId]) -> Result<(), StoreError> {
-        let now = self.now().as_micros();
-        let ids: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
-        let statement = self
-            .statement(
-                "-- note_token_use
-                 update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
-            )
-            .rows(
-                Rows::default()
-                    .text("token_id", ids.iter().map(String::as_str))
-                    .long("used_at", ids.iter().map(|_| now)),
-            );
-        self.pools.write()?.execute(&statement)?;
-        Ok(())
     }
 }
 

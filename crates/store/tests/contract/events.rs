@@ -256,7 +256,7 @@ fn removed_batches_take_their_events_along(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     store.commit_next("a::b");
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
     assert_eq!(store.history(&service("a::b"), &id(1)).unwrap(), None);
     let left = "select count(*) as number from batch_events";
     assert_eq!(db.number(left), 1, "the open batch keeps its own");
@@ -283,7 +283,7 @@ fn cursor_before_removed_events_is_gone(db: &Database) {
     let page = store.events(&EventPosition::Oldest, &EventFilter::default(), 1).unwrap().unwrap();
     store.commit_next("a::b");
     let recent = read_settled(&store);
-    store.remove_all_ended(db.later(1), 100);
+    store.remove_in_steps(db.later(1), 100);
     store.commit_next("a::b");
     let read = |cursor: &EventCursor| {
         store.events(&EventPosition::After(cursor.clone()), &EventFilter::default(), 9).unwrap()
@@ -307,10 +307,10 @@ fn batch_with_a_young_event_is_kept(db: &Database) {
     db.later(1);
     store.status(&taken, LedgerStatus::Committed);
     assert_eq!(store.count_removable(before, None, 100).unwrap().batches, 0);
-    assert_eq!(store.remove_all_ended(before, 100), 0);
+    assert_eq!(store.remove_in_steps(before, 100), 0);
     let (unread, _) = after(&store, &recent);
     assert_eq!(told(&unread), [(EventKind::CommittedAfterInvalid, BatchState::Invalid, 1)]);
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
 }
 
 fn restored_database_refuses_earlier_cursors(db: &Database) {

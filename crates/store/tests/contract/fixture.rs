@@ -20,8 +20,8 @@ use diesel::{
 use grid_batch_core::{
     AddOutcome, BatchQueryStore, BatchResult, Change, ChangeOutcome, ClaimKeeper, EndedDependents,
     Event, Evidence, IntakeStore, ItemId, LedgerStatus, ManualClock, MissingTransactionStore,
-    NewBatch, OperatorRequest, Outcome, PendingBatchStore, PollPace, Recorded, RetentionCursor,
-    RoundStore, ServiceId, StoredBatch, TakenBatch, Timestamp,
+    NewBatch, OperatorRequest, Outcome, PendingBatchStore, PollPace, Recorded, RoundStore,
+    ServiceId, StoredBatch, TakenBatch, Timestamp,
 };
 use grid_batch_store::{
     ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, MonitorStore, PendingBatch, Store,
@@ -363,7 +363,7 @@ pub trait StoreExt {
     fn status(&self, taken: &TakenBatch, status: LedgerStatus) -> ChangeOutcome;
     fn evidence(&self, taken: &TakenBatch, evidence: Evidence) -> ChangeOutcome;
     fn hold(&self, taken: &TakenBatch, reason: &str) -> ChangeOutcome;
-    fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize;
+    fn remove_in_steps(&self, before: Timestamp, step: usize) -> usize;
 }
 
 impl StoreExt for Store {
@@ -400,17 +400,8 @@ impl StoreExt for Store {
     }
 
     /// Removes ended batches step by step until all were examined.
-    fn remove_all_ended(&self, before: Timestamp, step: usize) -> usize {
-        let mut removed = 0;
-        let mut from: Option<RetentionCursor> = None;
-        loop {
-            let done = self.remove_ended(before, from, step).unwrap();
-            removed += done.batches;
-            from = done.next;
-            if from.is_none() {
-                return removed;
-            }
-        }
+    fn remove_in_steps(&self, before: Timestamp, step: usize) -> usize {
+        self.remove_all_ended(before, step, || true).unwrap().batches
     }
 }
 

@@ -5,7 +5,6 @@ use grid_batch_core::{
     BatchQueryStore, BatchState, Change, ChangeOutcome, ClaimKeeper, Decision, Event, Evidence,
     Hold, LedgerStatus, OperatorDecision, Outcome, RoundStore, Stale, TakenBatch,
 };
-use grid_batch_store::Store;
 
 use crate::fixture::{
     Database, StoreExt, TestStore, batch, by_program, happened, id, on_both, service,

@@ -127,7 +127,7 @@ fn ended_batches_free_their_places(db: &Database) {
         store.commit_next("a::b");
         store.commit_next("a::b");
     }
-    store.remove_all_ended(db.later(1), 100);
+    store.remove_in_steps(db.later(1), 100);
     let stored = add_each(&store, &[20, 21, 22].map(|number| batch("a::b", number)));
     assert_eq!(stored, [true, true, false]);
 }
@@ -272,7 +272,7 @@ fn removed_batches_of_a_client_are_forgotten(db: &Database) {
     let store = open_with(db, client_limit(2));
     store.add_all(&[of_client(1, batch("a::b", 1)), of_client(1, batch("a::b", 2))]);
     store.commit_next("a::b");
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
     assert_eq!(db.number("select count(*) as number from client_batches"), 1);
 }
 

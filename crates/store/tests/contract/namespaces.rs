@@ -87,7 +87,7 @@ fn use_store(store: &Store) {
     assert!(store.one("c::d", 3).ended_at.is_some());
     assert!(claims.renew().unwrap());
     claims.release().unwrap();
-    assert_eq!(store.remove_all_ended(grid_batch_core::Timestamp::from_micros(i64::MAX), 9), 2);
+    assert_eq!(store.remove_in_steps(grid_batch_core::Timestamp::from_micros(i64::MAX), 9), 2);
 }
 
 fn expect_tables_of_grid(db: &Database) {

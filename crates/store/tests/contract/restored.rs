@@ -7,7 +7,7 @@ use grid_batch_core::{
     LedgerQuestionStore, LedgerStatus, NewBatch, Outcome, Recorded, Stale,
 };
 use grid_batch_store::{
-    ClaimError, ClaimOptions, ClaimStore, MonitorStore, OpenBatchesInDoubt, Store, StoreError,
+    ClaimError, ClaimOptions, ClaimStore, MonitorStore, OpenBatchesInDoubt, StoreError,
 };
 
 use crate::fixture::{Database, StoreExt, batch, by_program, id, on_both, service};

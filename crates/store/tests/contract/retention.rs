@@ -25,7 +25,7 @@ fn only_batches_ended_before_the_limit_are_removed(db: &Database) {
     store.commit_next("a::b");
     let limit = db.later(10);
     store.commit_next("a::b");
-    assert_eq!(store.remove_all_ended(limit, 100), 1);
+    assert_eq!(store.remove_in_steps(limit, 100), 1);
     let left: Vec<_> = store.list(&Default::default(), None, 9).unwrap();
     let left: Vec<_> = left.into_iter().map(|b| (b.batch_id, b.progress.state)).collect();
     let expected =
@@ -38,7 +38,7 @@ fn removal_deletes_all_rows_of_a_batch(db: &Database) {
     store.add_all(&[batch("a::b", 1)]);
     store.outcome(&store.take_one("a::b"), Outcome::NotSent);
     store.outcome(&store.take_one("a::b"), Outcome::Rejected);
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
     for table in
         ["batches", "batch_payloads", "transactions", "transaction_receipts", "submission_attempts"]
     {
@@ -79,7 +79,7 @@ fn old_open_batch_does_not_block_removal(db: &Database) {
     store.add_all(&[0, 1, 2, 3].map(|number| batch("stuck::one", number)));
     store.add_all(&[batch("a::b", 4)]);
     store.commit_next("a::b");
-    assert_eq!(store.remove_all_ended(db.later(1), 2), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 2), 1);
     assert_eq!(store.depth(&service("stuck::one")).unwrap(), 4);
 }
 
@@ -87,7 +87,7 @@ fn queue_continues_after_removal(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3].map(|number| batch("a::b", number)));
     store.commit_next("a::b");
-    assert_eq!(store.remove_all_ended(db.later(1), 9), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 9), 1);
     assert_eq!(store.commit_next("a::b"), id(2));
     store.add_all(&[batch("a::b", 4)]);
     assert_eq!([(); 2].map(|()| store.commit_next("a::b")), [id(3), id(4)]);
@@ -102,7 +102,7 @@ fn removal_works_after_clock_was_ahead(db: &Database) {
     db.clock.set(start);
     store.add_all(&[batch("a::b", 4)]);
     store.commit_next("a::b");
-    assert_eq!(store.remove_all_ended(db.later(1), 2), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 2), 1);
 }
 
 fn commit_numbers(store: &TestStore, numbers: Range<u64>) {
@@ -146,7 +146,7 @@ fn counting_finds_what_a_step_removes(db: &Database) {
     let removed = store.remove_ended(before, None, 2).unwrap();
     assert_eq!((removed.batches, removed.next), (found.batches, found.next));
     assert_eq!(store.count_removable(before, removed.next, 9).unwrap().batches, 1);
-    assert_eq!(store.remove_all_ended(before, 9), 1);
+    assert_eq!(store.remove_in_steps(before, 9), 1);
     let nothing = store.count_removable(before, None, 9).unwrap();
     assert_eq!((nothing.batches, nothing.bytes, nothing.oldest_end), (0, 0, None));
 }
@@ -185,7 +185,7 @@ fn locked_batch_is_skipped(db: &Database) {
     other
         .batch_execute("begin; select 1 from batches where service_id = 's::01' for update")
         .unwrap();
-    assert_eq!(store.remove_all_ended(before, 9), 2);
+    assert_eq!(store.remove_in_steps(before, 9), 2);
     other.batch_execute("rollback").unwrap();
-    assert_eq!(store.remove_all_ended(before, 9), 1);
+    assert_eq!(store.remove_in_steps(before, 9), 1);
 }

@@ -96,11 +96,11 @@ fn anchor_is_not_removed(db: &Database) {
     let committed = [(); 3].map(|()| store.commit_next(NAME));
     assert_eq!(committed, [1, 2, 3].map(id));
     store.outcome(&store.take_one(NAME), Outcome::Rejected);
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 2, "the first, and the invalid one");
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 2, "the first, and the invalid one");
     assert_eq!(facts(&store, 9).anchor, Some(id(2)));
     // It ends as the last committed batch, and was not sent.
     assert_eq!(add(&store, batch(NAME, 1)), Ok(AddOutcome::Stored));
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
     assert_eq!(facts(&store, 9).anchor, Some(id(2)));
 }
 
@@ -112,7 +112,7 @@ fn removed_committed_batches_are_committed_when_they_are_added_again(db: &Databa
     store.outcome(&store.take_one(NAME), Outcome::Rejected);
     // The last two stay.
     assert_eq!([(); 2].map(|()| store.commit_next(NAME)), [11, 12].map(id));
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 2);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 2);
     // The first is next in its service, the second waits behind it.
     for number in [3, 1] {
         assert_eq!(add(&store, batch(NAME, number)), Ok(AddOutcome::Stored));
@@ -121,10 +121,10 @@ fn removed_committed_batches_are_committed_when_they_are_added_again(db: &Databa
     assert_eq!((stored.progress.state, stored.progress.attempts), (BatchState::Committed, 0));
     store.commit_next(NAME);
     let of_removed = batch(NAME, 1).transaction_ids;
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 2);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 2);
     assert_eq!(add(&store, batch(NAME, 1)), Ok(AddOutcome::Stored));
     assert_eq!(store.one(NAME, 1).progress.state, BatchState::Committed, "it would be next");
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
     let mixed = [of_removed[0], id(77)].to_vec();
     let other = NewBatch { transaction_ids: mixed, ..batch(NAME, 9) };
     match add(&store, other) {
@@ -143,7 +143,7 @@ fn nothing_is_kept_of_a_service_without_a_history(db: &Database) {
     let store = db.open();
     store.add_all(&[batch(NAME, 1)]);
     store.commit_next(NAME);
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
     assert_eq!(db.number("select count(*) as number from past_transactions"), 0);
     known(&store);
     assert_eq!(add(&store, batch(NAME, 1)), Ok(AddOutcome::Stored));
@@ -190,7 +190,7 @@ fn batch_that_its_client_declares_new_is_new(db: &Database) {
     store.add_all(&[NewBatch { declared_new: true, ..batch(NAME, 1) }, batch(NAME, 2)]);
     assert_eq!([1, 2].map(|number| facts(&store, number).is_new), [true, false]);
     store.commit_next(NAME);
-    assert_eq!(store.remove_all_ended(db.later(1), 100), 1);
+    assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
     assert_eq!(db.number("select count(*) as number from declared_new_batches"), 0);
 }
 

@@ -6,8 +6,8 @@ use clap::ArgMatches;
 use grid_batch_client::{Client, ClientError, ClientOptions};
 use grid_batch_core::{ServiceCounts, Timestamp, WaitReason};
 use grid_batch_service::{
-    AccessInForce, Config, ENOUGH_HTTP_CONNECTIONS, LedgerInspection, ListenAddress, ToldIdentity,
-    ToldService, fitting_http_connections,
+    AccessInForce, Config, ENOUGH_HTTP_CONNECTIONS, ListenAddress, NodeIdentity, NodeService,
+    ask_for_services, ask_nodes, fitting_http_connections,
 };
 use grid_batch_store::Store;
 use grid_batch_support::{ErrorChain, one_line};
@@ -188,7 +188,7 @@ fn waits(counts: &ServiceCounts) -> Vec<Finding> {
 }
 
 fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
-    let nodes = match LedgerInspection::ask_nodes(config) {
+    let nodes = match ask_nodes(config) {
         Ok(nodes) => nodes,
         Err(error) => {
             let text = one_line(ErrorChain(&error).to_string());
@@ -203,7 +203,7 @@ fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
         Finding::warning(LEDGER, missing, advice)
     }));
     let recorded = store.and_then(|store| store.ledger().ok().flatten());
-    for ToldIdentity { url, identity } in &nodes {
+    for NodeIdentity { url, identity } in &nodes {
         if let (Some(recorded), Ok(actual)) = (&recorded, identity)
             && !recorded.identity.agrees_with(actual)
         {
@@ -217,7 +217,7 @@ fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
     findings
 }
 
-fn node(ToldIdentity { url, identity }: &ToldIdentity) -> Finding {
+fn node(NodeIdentity { url, identity }: &NodeIdentity) -> Finding {
     match identity {
         Ok(_) => Finding::good(LEDGER, format!("{url} answers")),
         Err(error) => Finding::problem(
@@ -230,7 +230,7 @@ fn node(ToldIdentity { url, identity }: &ToldIdentity) -> Finding {
 
 /// Checks that nodes have the services that the settings name. Another check reports nodes that do not answer.
 fn services(config: &Config) -> Vec<Finding> {
-    let services = match LedgerInspection::ask_for_services(config) {
+    let services = match ask_for_services(config) {
         Ok(services) => services,
         Err(error) => {
             let text = one_line(ErrorChain(&error).to_string());
@@ -240,7 +240,7 @@ fn services(config: &Config) -> Vec<Finding> {
     services.iter().map(service).collect()
 }
 
-fn service(ToldService { setting, service, url, answer }: &ToldService) -> Finding {
+fn service(NodeService { setting, service, url, answer }: &NodeService) -> Finding {
     match answer {
         Ok(true) => Finding::good(LEDGER, format!("{url} has the service {service} of {setting}")),
         Ok(false) => Finding::problem(

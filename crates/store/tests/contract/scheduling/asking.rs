@@ -6,7 +6,6 @@ use grid_batch_core::{
     BatchQueryStore, BatchState, Change, ChangeOutcome, Decision, Event, ItemId, LedgerStatus,
     MissingTransactionStore, NewBatch, Stale, StrategyKind, WaitReason,
 };
-use grid_batch_store::Store;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, numbers, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, by_program, id, on_both, service};

@@ -229,9 +229,9 @@ fn retention_keeps_what_stops_others(db: &Database) {
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     make_invalid(&store);
     let later = store.clock().now().plus(Duration::from_secs(60));
-    assert_eq!(store.remove_all_ended(later, 10), 0);
+    assert_eq!(store.remove_in_steps(later, 10), 0);
     continue_after(&store, 1);
-    assert_eq!(store.remove_all_ended(later, 10), 1);
+    assert_eq!(store.remove_in_steps(later, 10), 1);
     assert_eq!(store.commit_all_of(SERVICE), [2]);
 }
 

@@ -11,7 +11,6 @@ use grid_batch_core::{
     LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome,
     TakenBatch, Timestamp,
 };
-use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     CancelOutcome, FollowingPayments, NonceOutcome, SigningStore, Withdrawal, WithdrawalState,
     WithdrawalStore,

@@ -1,5 +1,4 @@
 use grid_batch_core::{Change, ClaimKeeper, Event, Evidence, LedgerStatus, Outcome, TakenBatch};
-use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, SigningStore,
     WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore,

@@ -7,7 +7,7 @@ use grid_batch_store::Store;
 use grid_batch_withdrawals::{CancelOutcome, RetryOutcome, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, by_program, on_both, service};
+use crate::fixture::{Database, by_program, on_both, service};
 
 on_both! {
     decisions_about_withdrawals_are_logged,

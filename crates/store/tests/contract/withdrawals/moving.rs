@@ -4,7 +4,6 @@ use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::{BatchState, LedgerStatus, Outcome, ServiceId, Timestamp};
-use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     AheadCount, MoveObstacle, MoveStep, NonceOutcome, OpenWithdrawals, SigningStore, WithdrawalId,
     WithdrawalStore,

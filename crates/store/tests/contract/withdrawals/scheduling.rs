@@ -215,7 +215,7 @@ fn retention_keeps_withdrawals_and_latest_batches(db: &Database) {
     store.commit_next(ACCOUNT);
 
     // A batch without withdrawal, and the failed batch of the first withdrawal.
-    assert_eq!(store.remove_all_ended(db.later(1), 2), 2);
+    assert_eq!(store.remove_in_steps(db.later(1), 2), 2);
     assert!(store.find(&refused.batch_id).unwrap().is_empty());
     for number in [1, 2] {
         assert_eq!(store.details_of(number).batch.progress.state, BatchState::Committed);
