@@ -12,6 +12,11 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/api/src/reads/", "compares with stored times, and shows how long ago they were"),
     ("crates/api/src/rewards/create.rs", "the time of a new reward, to store"),
     ("crates/api/src/scabbard/statuses.rs", "the time of a status that has no stored one"),
+    ("crates/api/src/tokens/list.rs", "whether a token has expired"),
+    (
+        "crates/service/src/server/maintenance.rs",
+        "which batches ended long ago by their stored times",
+    ),
     ("crates/cli/src/commands/", "how long ago a stored time was"),
     ("crates/evm/src/sync/refused_call.rs", "the age of a block, which has a time of day"),
     ("crates/http/src/client.rs", "a date in `Retry-After` of a server that sends no `Date`"),

@@ -103,15 +103,14 @@ impl Refused for ItemIdPrefixError {
 
 impl Refused for BatchConflict {
     fn refusal(&self) -> Refusal {
-        let limit = |code, title| Refusal::new(StatusCode::TOO_MANY_REQUESTS, code, title);
         match self {
             Self::ServiceLocked { .. } => Refusal::STORE_UNAVAILABLE,
             Self::QueueFull { .. } | Self::QueueOfClientFull { .. } => Refusal::QUEUE_FULL,
             Self::TooManyMissing { .. } | Self::TooManyIncomplete { .. } => {
-                limit(1100, "Too Many Missing Transactions")
+                Refusal::new(StatusCode::TOO_MANY_REQUESTS, 1100, "Too Many Missing Transactions")
             }
             Self::TooManyServicesOfSigner { .. } | Self::TooManyNewServices { .. } => {
-                limit(1019, "Too Many New Services")
+                Refusal::new(StatusCode::TOO_MANY_REQUESTS, 1019, "Too Many New Services")
             }
             Self::Transaction(_) => {
                 Refusal::new(StatusCode::CONFLICT, 1014, "Transaction Conflict")

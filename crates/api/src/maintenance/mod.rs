@@ -7,6 +7,7 @@ mod retention;
 use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::{BatchError, OperatorRequest};
+use thiserror::Error;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
@@ -53,12 +54,15 @@ pub trait Maintenance: Send + Sync {
 }
 
 /// Why a decision about the database was not carried out.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum MaintenanceError {
     /// It is not possible now, for this reason.
+    #[error("{0}")]
     Refused(String),
     /// The store failed.
-    Failed(BatchError),
+    #[error("the database cannot be changed")]
+    Failed(#[source] BatchError),
 }
 
 /// What the handlers need.

@@ -4,10 +4,10 @@ refusals! {
     /// A token does not exist, or cannot be created.
     pub(crate) enum TokenRequestError {
         #[error("there is no token {0:?} that is not revoked")]
-        [NOT_FOUND, 1100, "Token Not Found"]
+        [NOT_FOUND, 1086, "Token Not Found"]
         TokenNotFound(String),
         #[error("there is a token with the name {0:?}; revoke it first, or choose another name")]
-        [CONFLICT, 1101, "Token Name In Use"]
+        [CONFLICT, 1087, "Token Name In Use"]
         NameInUse(String),
     }
 }

@@ -220,7 +220,7 @@ fn token_gives_only_scopes_that_its_creator_has() {
     let header = format!("authorization: Bearer {secret}");
     assert_ne!(protected.get("/batch_statuses?id=1", &[&header]).status, 401);
     let again = protected.create_token(&["read"], false, &[&operator]);
-    assert_eq!(code(&again), (409, 1101));
+    assert_eq!(code(&again), (409, 1087));
 
     let listed = protected.get("/v1/tokens", &[&operator]);
     assert_eq!(listed.json()["data"].as_array().unwrap().len(), 3);
@@ -228,7 +228,7 @@ fn token_gives_only_scopes_that_its_creator_has() {
     let reason = json!({ "reason": "a test" });
     assert_eq!(protected.post("/v1/tokens/new/revoke", &reason, &[&operator]).status, 200);
     let gone = protected.post("/v1/tokens/new/revoke", &reason, &[&operator]);
-    assert_eq!(code(&gone), (404, 1100));
+    assert_eq!(code(&gone), (404, 1086));
 }
 
 #[test]

@@ -220,10 +220,17 @@ mod tests {
             [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n\n\
             ## Options of many commands\n\n"
             .to_owned();
-        for (name, help) in commands.keys() {
+        for (name, help) in commands.keys().filter(|(name, _)| name != "help") {
             page.push_str(&format!("- `--{name}`: {help}\n"));
         }
         for (name, mut command) in sections {
+            let heading = "#".repeat(name.split(' ').count());
+            if command.has_subcommands() {
+                // Each has a section of its own.
+                let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+                page.push_str(&format!("\n{heading} {name}\n\n{about}.\n"));
+                continue;
+            }
             let options = shown(&command).filter(|it| commands.contains_key(&name_and_help(it)));
             let options: Vec<_> =
                 options.map(|it| (it.get_id().clone(), name_and_help(it).0)).collect();
@@ -232,7 +239,6 @@ mod tests {
             }
             let help = command.bin_name(&name).term_width(100).render_long_help().to_string();
             let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-            let heading = "#".repeat(name.split(' ').count());
             page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help.trim()));
             let names = options.iter().filter(|(_, name)| name != "help");
             let names: Vec<_> = names.map(|(_, name)| format!("`--{name}`")).collect();
