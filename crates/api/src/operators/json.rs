@@ -19,7 +19,7 @@ pub(super) struct TargetJson {
     instance_id: Option<String>,
     /// The id of the token or webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    target_id: Option<String>,
 }
 
 impl From<&OperatorTarget> for TargetJson {
@@ -31,7 +31,7 @@ impl From<&OperatorTarget> for TargetJson {
             batch_id: batch.map(|(id, _)| id.to_string()),
             attempt: batch.and_then(|(_, attempt)| attempt),
             instance_id: target.instance().map(InstanceId::to_string),
-            id: target.other_id(),
+            target_id: target.other_id(),
         }
     }
 }

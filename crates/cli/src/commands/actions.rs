@@ -78,6 +78,6 @@ fn about(action: &Value) -> String {
         "instance" => format!("the instance {}", field(action, "instance_id")),
         "all_services" => "all services".to_owned(),
         "database" => "the database".to_owned(),
-        other => format!("the {other} {}", field(action, "id")),
+        other => format!("the {other} {}", field(action, "target_id")),
     }
 }
