@@ -84,6 +84,7 @@ impl DemoError {
         Self::Internal(error.into())
     }
 
+    #[cfg(feature = "evm")]
     pub(crate) fn no_setting(name: &str) -> Self {
         Self::internal(format!("there is no setting {name}"))
     }

@@ -32,7 +32,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = Server::to_act(matches)?;
-    let older_than = matches.get_one::<Duration>("older-than").map(Duration::as_secs);
+    let older_than = matches.get_one::<Duration>("older-than").map(whole_seconds);
     let fields = json!({ "older_than_seconds": older_than, "dry_run": is_dry_run(matches) });
     let mut removed = 0;
     let mut report = loop {
@@ -50,6 +50,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         print_stdout(in_words(&report, is_dry_run(matches)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Rounded up, so that no younger batch is removed.
+fn whole_seconds(age: &Duration) -> u64 {
+    age.as_secs() + u64::from(age.subsec_nanos() > 0)
 }
 
 fn in_words(report: &Value, dry_run: bool) -> String {

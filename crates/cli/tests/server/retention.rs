@@ -105,6 +105,7 @@ fn command_shows_and_removes_ended_batches() {
 #[test]
 fn command_keeps_what_the_ledger_may_still_report() {
     let harness = BatchHarness::scabbard(1);
+    drop(harness.store());
     let output = harness.run_command(&retention(&["--older-than", "2s"]));
     assert_ne!(output.exit_code, Some(0));
     assert!(output.stderr.contains("--older-than is 2s; it must be more than"), "{output:?}");
@@ -113,6 +114,7 @@ fn command_keeps_what_the_ledger_may_still_report() {
 #[test]
 fn command_needs_an_age() {
     let harness = BatchHarness::scabbard(1);
+    drop(harness.store());
     let output = harness.run_command(&["retention", "--dry-run"]);
     assert_ne!(output.exit_code, Some(0));
     assert!(output.stderr.contains("--older-than"), "{}", output.stderr);

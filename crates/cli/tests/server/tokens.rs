@@ -49,6 +49,9 @@ fn token_is_created_and_revoked_on_every_instance() {
         harness.run_command(&["token", "revoke", "ci", "--reason", "a test"]).exit_code,
         Some(0)
     );
+    let logged = harness.run_command(&["actions", "--verb", "revoke_token"]).stdout;
+    let id = token.split('_').nth(1).unwrap();
+    assert!(logged.contains(&format!("the token {id}")), "{logged}");
     let secret = token.rsplit_once('_').unwrap().1;
     for server in servers {
         wait_until("the token is refused", || post(&server, &batch, token) == 401);

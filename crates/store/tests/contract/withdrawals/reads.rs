@@ -82,7 +82,7 @@ fn schedule(db: &Database, numbers: impl IntoIterator<Item = u128>) {
     let all: Vec<_> = numbers.into_iter().map(|number| withdrawal(ACCOUNT, number)).collect();
     db.open().schedule_all(&all);
     if db.is_postgres() {
-        db.execute("analyze").unwrap();
+        db.execute("vacuum analyze").unwrap();
     }
 }
 
