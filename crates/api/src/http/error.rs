@@ -114,6 +114,7 @@ impl Refusal {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, 1012, "Store Unavailable");
     pub(crate) const QUEUE_FULL: Self =
         Self::new(StatusCode::TOO_MANY_REQUESTS, 1018, "Queue Full");
+    pub(crate) const ACTION_REFUSED: Self = Self::new(StatusCode::CONFLICT, 1070, "Action Refused");
 
     pub(crate) const fn new(status: StatusCode, code: u16, title: &'static str) -> Self {
         Self { status, code, title }

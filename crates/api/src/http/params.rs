@@ -34,6 +34,14 @@ pub(crate) struct PageLimit(pub(crate) usize);
 
 impl PageLimit {
     const LARGEST: usize = 1_000;
+
+    /// Cuts what was read to a page. One item more than it has shows that there is a next page; then the last item of
+    /// this one is returned.
+    pub(crate) fn cut<T>(self, items: &mut Vec<T>) -> Option<&T> {
+        let has_next = items.len() > self.0;
+        items.truncate(self.0);
+        items.last().filter(|_| has_next)
+    }
 }
 
 impl Default for PageLimit {

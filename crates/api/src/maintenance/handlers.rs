@@ -3,7 +3,6 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::{Request, State},
-    http::StatusCode,
 };
 use grid_batch_core::OperatorRequest;
 use serde::Serialize;
@@ -13,9 +12,6 @@ use super::{
     GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance, MaintenanceContext, MaintenanceError,
 };
 use crate::http::{ApiError, JsonObject, Problems, Query, Refusal, Refused};
-
-/// The longest body.
-const BODY_LIMIT: usize = 64 * 1024;
 
 /// The body of `POST /v1/database/restored`.
 #[derive(ToSchema)]
@@ -126,7 +122,7 @@ async fn read(
     request: Request,
     known: &'static [&'static str],
 ) -> Result<(OperatorRequest, JsonObject), ApiError> {
-    let (request, mut fields) = context.api.read_json(request, known, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, known).await?;
     Query::parse(request.uri.query())?.refuse_all()?;
     let asked = context.api.actors.take_request(&request, &mut fields)?;
     Ok((asked, fields))
@@ -150,6 +146,6 @@ struct MaintenanceRefused(String);
 
 impl Refused for MaintenanceRefused {
     fn refusal(&self) -> Refusal {
-        Refusal::new(StatusCode::CONFLICT, 1070, "Action Refused")
+        Refusal::ACTION_REFUSED
     }
 }

@@ -9,9 +9,6 @@ use utoipa::ToSchema;
 use super::{MaintenanceContext, RetentionReport, handlers::run};
 use crate::http::{ApiError, Problems, Query};
 
-/// The longest body.
-const BODY_LIMIT: usize = 64 * 1024;
-
 /// The body of `POST /v1/database/remove-ended`.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes the body")]
@@ -34,7 +31,7 @@ pub(super) async fn post(
     request: Request,
 ) -> Result<Json<RetentionReport>, ApiError> {
     let known = &["older_than_seconds", "dry_run"];
-    let (request, mut fields) = context.api.read_json(request, known, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, known).await?;
     Query::parse(request.uri.query())?.refuse_all()?;
     let older_than = fields.optional_u32("older_than_seconds")?;
     let older_than = older_than.map(|seconds| Duration::from_secs(seconds.into()));

@@ -8,7 +8,7 @@ use grid_batch_core::{InstanceId, OperatorAction, OperatorTarget, OperatorVerb, 
 
 use super::{
     being_sent::{BatchSendingWait, SendingWait, WaitSeconds},
-    context::{BODY_LIMIT, OperatorContext, batch},
+    context::{OperatorContext, batch},
     json::DoneJson,
     requests::EndRequest,
 };
@@ -120,7 +120,7 @@ pub(super) async fn act_on_fields(
     verb: OperatorVerb,
     target: impl FnOnce(&mut JsonObject) -> Result<OperatorTarget, ApiError>,
 ) -> Answer {
-    let (request, mut fields) = context.api.read_json(request, known, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, known).await?;
     let query = Query::parse(request.uri.query())?;
     let wait = if verb.stops_sending() {
         query.params::<SendingWait>()?.wait
@@ -140,7 +140,7 @@ async fn act(
     known: &'static [&'static str],
     verb: impl FnOnce(&mut JsonObject) -> Result<OperatorVerb, ApiError>,
 ) -> Answer {
-    let (request, mut fields) = context.api.read_json(request, known, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, known).await?;
     let query = Query::parse(request.uri.query())?;
     let named = NamedBatch::parse(path, query.get("service_id")?, &request)?;
     let verb = verb(&mut fields)?;

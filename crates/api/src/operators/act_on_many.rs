@@ -69,7 +69,7 @@ pub(super) async fn post(
     State(context): State<Arc<OperatorContext>>,
     request: Request,
 ) -> Result<Json<ManyJson>, ApiError> {
-    let (request, mut fields) = context.api.read_json(request, FIELDS, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_long_json(request, FIELDS, BODY_LIMIT).await?;
     let verb = take_verb(&mut fields)?;
     let asked = context.api.actors.take_request(&request, &mut fields)?;
     let targets = take_targets(&mut fields)?;

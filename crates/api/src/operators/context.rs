@@ -11,12 +11,11 @@ use crate::{
     state::{ApiState, StoreAccess, StoredCallback},
 };
 
-/// The longest body of a request about one thing.
-pub(super) const BODY_LIMIT: usize = 64 * 1024;
 /// How many actions are carried out at once.
 const WRITES: usize = 4;
 /// How many requests about many batches are. They take long, and a pause must not wait for them.
 const MANY: usize = 2;
+
 /// Calls back the batches that this instance has taken and not sent, and that an operator has stopped since.
 pub(crate) type RecallFn = dyn Fn() + Send + Sync;
 

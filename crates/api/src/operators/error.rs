@@ -1,4 +1,3 @@
-use axum::http::StatusCode;
 use grid_batch_core::ActionRefusal;
 
 use crate::http::{Refusal, Refused};
@@ -7,7 +6,7 @@ impl Refused for ActionRefusal {
     fn refusal(&self) -> Refusal {
         match self {
             Self::Locked => Refusal::STORE_UNAVAILABLE,
-            _ => Refusal::new(StatusCode::CONFLICT, 1070, "Action Refused"),
+            _ => Refusal::ACTION_REFUSED,
         }
     }
 }

@@ -63,9 +63,7 @@ pub(super) async fn get(
         Ok((instances, claims.map_err(ApiError::read_failed)?))
     };
     let (instances, mut claims) = context.api.reads.run(read).await?;
-    let has_next = claims.len() > limit;
-    claims.truncate(limit);
-    let next = claims.last().filter(|_| has_next).map(|claim| claim.service_id.to_string());
+    let next = params.limit.cut(&mut claims).map(|last| last.service_id.to_string());
     let now = context.api.clock.now();
     let instance_json = |instance: InstanceLease| InstanceJson::new(instance, now);
     let instances = instances.into_iter().map(instance_json).collect();

@@ -48,21 +48,17 @@ pub(super) async fn list(
 ) -> Result<Json<PageJson<ServiceJson>>, ApiError> {
     let (request, _) = request.into_parts();
     let params: ServicesParams = Query::parse(request.uri.query())?.params()?;
-    let (with_idle, PageLimit(limit)) = (params.idle.unwrap_or(false), params.limit);
+    let (with_idle, limit) = (params.idle.unwrap_or(false), params.limit);
     let after = params.after.map(|PageStart(service_id)| service_id);
     let reading = Arc::clone(&context);
-    // One more than the page has shows whether there is a next page.
     let read = move || {
-        let services = reading.batches.services(with_idle, after.as_ref(), limit + 1);
+        let services = reading.batches.services(with_idle, after.as_ref(), limit.0 + 1);
         let mut services = services.map_err(ApiError::read_failed)?;
-        let has_next = services.len() > limit;
-        services.truncate(limit);
+        let next = limit.cut(&mut services).map(|last| last.service_id.to_string());
         let pauses = reading.pauses(&services)?;
-        Ok((services, has_next, pauses))
+        Ok((services, next, pauses))
     };
-    let (services, has_next, pauses) = context.api.reads.run(read).await?;
-    let last = services.last().filter(|_| has_next);
-    let next = last.map(|service| service.service_id.to_string());
+    let (services, next, pauses) = context.api.reads.run(read).await?;
     let json = |service: &ServiceOverview| {
         ServiceJson::new(&context, &request, service, pauses.get(&service.service_id))
     };

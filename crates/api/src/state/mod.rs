@@ -32,6 +32,8 @@ pub(crate) use stored_callback::StoredCallback;
 
 /// How many requests read from the store at once. A store has as many connections by default.
 const READS: usize = 8;
+/// The longest body of a request that is a JSON object about one thing.
+const LONGEST_JSON: usize = 64 * 1024;
 
 /// The state that the handlers of all paths share.
 #[derive(Debug)]
@@ -53,19 +55,6 @@ pub(crate) struct ApiState {
 }
 
 impl ApiState {
-    /// Reads a request whose body is a JSON object of the `known` fields, and has up to `limit` bytes.
-    pub(crate) async fn read_json(
-        &self,
-        request: Request,
-        known: &'static [&'static str],
-        limit: usize,
-    ) -> Result<(Parts, JsonObject), ApiError> {
-        let (request, body) = request.into_parts();
-        let body = self.bodies.read(&request.headers, body, limit).await?;
-        json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
-        Ok((request, JsonObject::parse(&body.bytes, known)?))
-    }
-
     pub(crate) fn new(
         options: ApiOptions,
         local_addr: SocketAddr,
@@ -93,5 +82,27 @@ impl ApiState {
             rates,
             listeners: Arc::default(),
         }
+    }
+
+    /// Reads a request whose body is a JSON object of the `known` fields.
+    pub(crate) async fn read_json(
+        &self,
+        request: Request,
+        known: &'static [&'static str],
+    ) -> Result<(Parts, JsonObject), ApiError> {
+        self.read_long_json(request, known, LONGEST_JSON).await
+    }
+
+    /// The same with up to `limit` bytes.
+    pub(crate) async fn read_long_json(
+        &self,
+        request: Request,
+        known: &'static [&'static str],
+        limit: usize,
+    ) -> Result<(Parts, JsonObject), ApiError> {
+        let (request, body) = request.into_parts();
+        let body = self.bodies.read(&request.headers, body, limit).await?;
+        json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
+        Ok((request, JsonObject::parse(&body.bytes, known)?))
     }
 }

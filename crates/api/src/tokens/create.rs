@@ -11,7 +11,7 @@ use log::error;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{BODY_LIMIT, TokenContext, error::TokenRequestError, json::TokenJson};
+use super::{TokenContext, error::TokenRequestError, json::TokenJson};
 use crate::{
     AccessToken,
     access::Caller,
@@ -66,7 +66,7 @@ pub(super) async fn post(
     State(context): State<Arc<TokenContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<CreatedTokenJson>), ApiError> {
-    let (request, mut fields) = context.api.read_json(request, FIELDS, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, FIELDS).await?;
     Query::parse(request.uri.query())?.refuse_all()?;
     let secret = AccessToken::generate().map_err(random_failed)?;
     let new = parse(&mut fields, &secret)?;

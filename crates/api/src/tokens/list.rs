@@ -46,9 +46,7 @@ pub(super) async fn get(
     let (PageLimit(limit), store) = (params.limit, Arc::clone(&context.store));
     let read = move || store.tokens(after, limit + 1).map_err(ApiError::read_failed);
     let mut tokens = context.api.reads.run(read).await?;
-    let has_next = tokens.len() > limit;
-    tokens.truncate(limit);
-    let next = tokens.last().filter(|_| has_next).map(|last| last.token.id.to_string());
+    let next = params.limit.cut(&mut tokens).map(|last| last.token.id.to_string());
     let now = context.api.clock.now();
     let data = tokens.into_iter().map(|stored| StoredTokenJson::new(stored, now)).collect();
     Ok(Json(TokensJson { data, next }))

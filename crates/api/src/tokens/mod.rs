@@ -18,8 +18,6 @@ use crate::{
 
 /// How many requests write at once.
 const WRITES: usize = 2;
-/// The longest body.
-const BODY_LIMIT: usize = 64 * 1024;
 
 /// What the tokens need.
 pub(crate) struct TokenContext {

@@ -6,7 +6,7 @@ use axum::{
 };
 use utoipa::ToSchema;
 
-use super::{BODY_LIMIT, TokenContext, error::TokenRequestError, json::TokenJson};
+use super::{TokenContext, error::TokenRequestError, json::TokenJson};
 use crate::http::{ApiError, PathId, Problems, Query, RequestError};
 
 /// The body of `POST /v1/tokens/{id}/revoke`.
@@ -35,7 +35,7 @@ pub(super) async fn post(
     request: Request,
 ) -> Result<Json<TokenJson>, ApiError> {
     let fields = &["reason", "dry_run"];
-    let (request, mut fields) = context.api.read_json(request, fields, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, fields).await?;
     Query::parse(request.uri.query())?.refuse_all()?;
     let Path(name) = path.map_err(|_| RequestError::NotFound)?;
     let asked = context.api.actors.take_request(&request, &mut fields)?;

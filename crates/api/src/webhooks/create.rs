@@ -14,7 +14,7 @@ use log::error;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{BODY_LIMIT, WebhookContext, json::WebhookJson};
+use super::{WebhookContext, json::WebhookJson};
 use crate::{
     http::{ApiError, JsonObject, Problems, Query, ServerError},
     webhooks::WebhookRequestError,
@@ -64,7 +64,7 @@ pub(super) async fn post(
     State(context): State<Arc<WebhookContext>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (request, mut fields) = context.api.read_json(request, FIELDS, BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, FIELDS).await?;
     Query::parse(request.uri.query())?.refuse_all()?;
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
     let new = NewWebhook {

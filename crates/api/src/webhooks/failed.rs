@@ -58,8 +58,6 @@ pub(super) async fn get(
     let PageLimit(limit) = params.limit;
     let page = context.read(move |store| store.failed_deliveries(id, after, limit + 1)).await?;
     let mut page = page.ok_or(WebhookRequestError::WebhookNotFound)?;
-    let has_next = page.len() > limit;
-    page.truncate(limit);
-    let next = page.last().filter(|_| has_next).map(|failed| failed.id.to_string());
+    let next = params.limit.cut(&mut page).map(|last| last.id.to_string());
     Ok(Json(FailedPageJson { data: page.into_iter().map(FailedMessageJson::from).collect(), next }))
 }

@@ -24,8 +24,6 @@ use crate::{
 
 /// How many requests write at once.
 const WRITES: usize = 2;
-/// The longest body.
-const BODY_LIMIT: usize = 64 * 1024;
 
 /// What the webhooks need.
 pub(crate) struct WebhookContext {

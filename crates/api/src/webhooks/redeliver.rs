@@ -8,7 +8,7 @@ use grid_batch_core::{Excerpt, FailedDeliveryId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{BODY_LIMIT, WebhookContext, parse_id};
+use super::{WebhookContext, parse_id};
 use crate::{
     http::{ApiError, Problems, Query, RequestError},
     webhooks::WebhookRequestError,
@@ -57,8 +57,7 @@ pub(super) async fn post(
     request: Request,
 ) -> Result<Json<RedeliveryJson>, ApiError> {
     let id = parse_id(path)?;
-    let (request, mut fields) =
-        context.api.read_json(request, &["reason", "dry_run"], BODY_LIMIT).await?;
+    let (request, mut fields) = context.api.read_json(request, &["reason", "dry_run"]).await?;
     let params: RedeliverParams = Query::parse(request.uri.query())?.params()?;
     let failed = params.failed.as_deref().map(parse_failed).transpose()?;
     let asked = context.api.actors.take_request(&request, &mut fields)?;

@@ -5,13 +5,10 @@ use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 
 use crate::{
-    http::{ApiError, JsonObject, RequestError, json_content_type},
+    http::{ApiError, JsonObject, RequestError},
     state::{ApiState, StoreAccess, StoredCallback},
     withdrawals::WithdrawalQueue,
 };
-
-/// The longest body of a request about withdrawals or rewards.
-const BODY_LIMIT: usize = 64 * 1024;
 
 /// How many rewards, retries and cancellations are written at once. SQLite has one writer, and writes
 /// for one gas admin wait for each other.
@@ -68,16 +65,11 @@ impl WithdrawalContext {
         request: Request,
         known: &'static [&'static str],
     ) -> Result<(Parts, JsonObject), ApiError> {
-        let (request, body) = request.into_parts();
-        let body = self.api.bodies.read(&request.headers, body, BODY_LIMIT).await;
-        let body = body.map_err(|error| match error.get() {
+        self.api.read_json(request, known).await.map_err(|error| match error.get() {
             Some(&RequestError::BodyTooLong { limit }) => {
                 RequestError::FieldsTooLong { limit, known }.into()
             }
             _ => error,
-        })?;
-        json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
-        let fields = JsonObject::parse(&body.bytes, known)?;
-        Ok((request, fields))
+        })
     }
 }

@@ -70,25 +70,21 @@ pub(crate) async fn get(
     let query = Query::parse(request.uri.query())?;
     let params: WithdrawalsParams = query.params()?;
     let before: Option<WithdrawalId> = params.before.as_deref().map(str::parse).transpose()?;
-    let PageLimit(limit) = params.limit;
+    let limit = params.limit;
     let filter = parse_filter(&context, params)?;
 
     let store = Arc::clone(&context.store);
-    // One more than the page has shows whether there is a next page.
     let read = move || {
-        store.withdrawals(&filter, before.as_ref(), limit + 1).map_err(ApiError::read_failed)
+        store.withdrawals(&filter, before.as_ref(), limit.0 + 1).map_err(ApiError::read_failed)
     };
     let mut page = context.api.reads.run(read).await?;
-    let has_next = page.len() > limit;
-    page.truncate(limit);
-
     let local_addr = context.api.local_addr;
-    let last = page.last().map(|details| details.withdrawal.id).filter(|_| has_next);
+    let last = limit.cut(&mut page).map(|details| details.withdrawal.id);
     let next = last.map(|last| link::to_next_page(&request, local_addr, &query, last));
     let data =
         page.into_iter().map(|details| withdrawal_json(&context, &request, details)).collect();
     let link = link::to_request(&request, local_addr);
-    Ok(Json(WithdrawalPageJson { data, paging: PagingJson { limit, next }, link }))
+    Ok(Json(WithdrawalPageJson { data, paging: PagingJson { limit: limit.0, next }, link }))
 }
 
 fn parse_filter(
