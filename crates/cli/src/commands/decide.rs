@@ -7,7 +7,7 @@ use grid_batch_core::OperatorVerb;
 
 use crate::commands::{
     failure::Failure,
-    operator::{NamedBatches, attempt_flag, batch_arguments, dry_run_flag, json_flag, reason_flag},
+    operator::{NamedBatches, attempt_flag, batch_arguments},
     remote,
 };
 
@@ -28,10 +28,7 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .arg(attempt_flag())
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn resubmit_command() -> Command {
@@ -39,20 +36,14 @@ pub(crate) fn resubmit_command() -> Command {
         .about("Sends batches again, because the ledger does not have them; the same as `decide ... absent`")
         .args(batch_arguments())
         .arg(attempt_flag())
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn cancel_command() -> Command {
     Command::new("cancel")
         .about("Ends batches as invalid without sending them; refused for one that may be at the ledger")
         .args(batch_arguments())
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

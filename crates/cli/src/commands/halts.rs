@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::commands::{
     failure::Failure,
     operator::{
-        NamedBatches, ServiceSelection, batch_arguments, dry_run_flag, json_flag, print_json,
-        print_wrapped, reason_flag, wants_json,
+        NamedBatches, ServiceSelection, batch_arguments, json_flag, print_json, print_wrapped,
+        wants_json,
     },
     print::print_stdout,
     remote::{self, Server, age, field},
@@ -41,10 +41,7 @@ pub(crate) fn continue_command() -> Command {
             "Lets batches go on that invalid ones stop; those that depend on them end as invalid",
         )
         .args(batch_arguments())
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn end_command() -> Command {
@@ -57,10 +54,7 @@ pub(crate) fn end_command() -> Command {
              not affected.",
         )
         .args(batch_arguments())
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -7,7 +7,7 @@ use grid_batch_core::OperatorVerb;
 
 use crate::commands::{
     failure::Failure,
-    operator::{NamedBatches, batch_arguments, dry_run_flag, json_flag, reason_flag},
+    operator::{NamedBatches, batch_arguments},
     remote,
 };
 
@@ -25,10 +25,7 @@ pub(crate) fn hold_command() -> Command {
              A batch that waits behind another one is held when its turn comes.",
         )
         .args(batch_arguments())
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn release_command() -> Command {
@@ -38,10 +35,7 @@ pub(crate) fn release_command() -> Command {
              again",
         )
         .args(batch_arguments())
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn hold(matches: &ArgMatches) -> Result<ExitCode, Failure> {

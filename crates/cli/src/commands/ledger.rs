@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    operator::{dry_run_flag, is_dry_run, json_flag, print_json, reason_flag, wants_json},
+    operator::{is_dry_run, json_flag, print_json, wants_json},
     print::print_stdout,
     remote::{self, Server, field},
 };
@@ -30,10 +30,7 @@ pub(crate) fn command() -> Command {
                     "Binds the database to the ledger of the nodes, while no instance runs. Batches that are open are \
                      looked for at the ledger of the nodes, and submitted to it if it does not have them.",
                 )
-                .arg(reason_flag())
-                .arg(dry_run_flag())
-                .arg(json_flag())
-                .args(remote::flags_of_both()),
+                .args(remote::action_flags()),
         )
 }
 

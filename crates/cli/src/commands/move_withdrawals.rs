@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    operator::{dry_run_flag, json_flag, print_json, print_wrapped, reason_flag, wants_json},
+    operator::{print_json, print_wrapped, wants_json},
     print::print_stdout,
     remote::{self, Server, field},
 };
@@ -21,10 +21,7 @@ pub(crate) fn command() -> Command {
              that is not stored. Only withdrawals are moved for which nothing was signed; the others end at their \
              former gas admin, whose key should stay in gas_admins.*.key until then. Servers may be running.",
         )
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -56,10 +56,7 @@ pub(crate) fn release_claim_command() -> Command {
                 .required(true)
                 .help("Ids of services"),
         )
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 fn wait_flag() -> Arg {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::commands::{
     failure::Failure,
     flags,
-    operator::{dry_run_flag, is_dry_run, json_flag, print_json, reason_flag, wants_json},
+    operator::{is_dry_run, print_json, wants_json},
     print::print_stdout,
     remote::{self, Server, Source, field},
 };
@@ -36,10 +36,7 @@ pub(crate) fn command() -> Command {
                      stopped server: put nothing in doubt",
                 ),
         )
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use crate::commands::{
     failure::Failure,
     operator::{
-        BatchName, NamedBatches, ServiceSelection, Word, dry_run_flag, is_dry_run, json_flag,
-        print_json, reason_flag, wants_json,
+        BatchName, NamedBatches, ServiceSelection, Word, is_dry_run, print_json, wants_json,
     },
     print::{print_stderr, print_stdout},
     remote::{self, Server, field},
@@ -39,10 +38,7 @@ pub(crate) fn command() -> Command {
                 ),
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All services"))
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 /// What the arguments name: services, or batches.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::commands::{
     failure::Failure,
-    operator::{dry_run_flag, is_dry_run, json_flag, print_json, reason_flag, wants_json},
+    operator::{is_dry_run, json_flag, print_json, wants_json},
     print::print_stdout,
     remote::{self, Server, action_path, age, field},
 };
@@ -39,10 +39,7 @@ pub(crate) fn command() -> Command {
                         .value_name("TOKEN")
                         .help("Id or name of the token, as `token list` prints them"),
                 )
-                .arg(reason_flag())
-                .arg(dry_run_flag())
-                .arg(json_flag())
-                .args(remote::flags_of_both()),
+                .args(remote::action_flags()),
         )
 }
 
@@ -88,10 +85,7 @@ fn create_command() -> Command {
                 .value_parser(parse_expiry)
                 .help("After which time it expires, such as 90d or 12h; or never"),
         )
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 /// `None`: never.

@@ -85,10 +85,7 @@ fn create_command() -> Command {
                 .value_parser(ValueParser::new(str::parse::<EventKind>))
                 .help("Only events of this kind; may be given several times"),
         )
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 fn id_argument() -> Arg {

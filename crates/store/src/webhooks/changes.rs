@@ -4,6 +4,7 @@ use grid_batch_core::{
     ActionEffect, FailedDeliveryId, NewWebhook, OperatorRequest, OperatorTarget, OperatorVerb,
     Webhook, WebhookId,
 };
+use grid_batch_support::redact_url;
 
 use super::{
     failed::exists,
@@ -46,7 +47,7 @@ pub(super) fn create(
         let Some(row) = rows.into_iter().next() else { return Ok(Logged::unchanged(None)) };
         let webhook = row.read()?;
         let target = OperatorTarget::Webhook(webhook.id);
-        let effect = ActionEffect::in_words("does not exist", host(&webhook.url));
+        let effect = ActionEffect::in_words("does not exist", redact_url(&webhook.url));
         Ok(Logged::changed(Some(webhook), target, effect))
     })
 }
@@ -63,7 +64,7 @@ pub(super) fn remove(
     logged(store, request, OperatorVerb::RemoveWebhook, None, |connection| {
         let removed: Vec<String> = connection.load_column(&statement)?;
         let Some(url) = removed.first() else { return Ok(Logged::unchanged(false)) };
-        let effect = ActionEffect::in_words(host(url), "removed");
+        let effect = ActionEffect::in_words(redact_url(url), "removed");
         Ok(Logged::changed(true, OperatorTarget::Webhook(id), effect))
     })
 }
@@ -120,10 +121,4 @@ fn enable(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError
          update webhooks set next_try_at = 0, disabled_at = null where id = ?",
     );
     Ok(connection.execute(&statement.long(id.0))? > 0)
-}
-
-/// The scheme and host of a URL: the rest may have a secret in it.
-fn host(url: &str) -> String {
-    let end = url.match_indices(['/', '?', '#']).nth(2).map_or(url.len(), |(at, _)| at);
-    url[..end].to_owned()
 }

@@ -20,6 +20,6 @@ pub(super) use gas::gas_text;
 pub(super) use progress::ProgressLine;
 pub(super) use retries::{Retries, timeout_flag};
 pub(super) use server::{Server, flags, server_flags};
-pub(super) use source::{Source, check_withdrawals, flags_of_both};
+pub(super) use source::{Source, action_flags, check_withdrawals, flags_of_both};
 pub(super) use table::{Table, terminal_width};
 pub(super) use text::{age, field, print_line, print_time, state_text, time_until};

@@ -3,7 +3,12 @@ use std::env;
 use clap::{Arg, ArgMatches, parser::ValueSource};
 use grid_batch_service::Config;
 
-use crate::commands::{failure::Failure, flags, variables};
+use crate::commands::{
+    failure::Failure,
+    flags,
+    operator::{dry_run_flag, json_flag, reason_flag},
+    variables,
+};
 
 /// What an operator's command works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,4 +66,9 @@ pub(in crate::commands) fn flags_of_both() -> impl Iterator<Item = Arg> {
         _ => flag,
     });
     super::server_flags().into_iter().chain(databases)
+}
+
+/// The flags of a command that changes something, at a server or in a database.
+pub(in crate::commands) fn action_flags() -> impl Iterator<Item = Arg> {
+    [reason_flag(), dry_run_flag(), json_flag()].into_iter().chain(flags_of_both())
 }

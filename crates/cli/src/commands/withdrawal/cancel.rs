@@ -12,7 +12,7 @@ use super::{
 };
 use crate::commands::{
     failure::Failure,
-    operator::{dry_run_flag, is_dry_run, json_flag, print_json, reason_flag, wants_json},
+    operator::{is_dry_run, print_json, wants_json},
     print::{print_stderr, print_stdout},
     remote::{self, Server, field},
 };
@@ -26,10 +26,7 @@ pub(super) fn command() -> Command {
              transaction that is mined first decides. A cancelled withdrawal has failed and can be retried.",
         )
         .arg(withdrawals_argument().required(true))
-        .arg(reason_flag())
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+        .args(remote::action_flags())
 }
 
 pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
