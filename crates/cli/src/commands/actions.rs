@@ -15,7 +15,7 @@ use crate::commands::{
 
 pub(crate) fn command() -> Command {
     Command::new("actions")
-        .about("Lists what operators did, the latest first: when, who, what and why")
+        .about("Lists the actions of operators, the latest first: when, who, what and why")
         .arg(argument("service", "ID").value_parser(value_parser!(ServiceId)))
         .arg(argument("batch", "ID").value_parser(ValueParser::new(str::parse::<ItemId>)))
         .arg(argument("operator", "NAME"))
@@ -26,7 +26,7 @@ pub(crate) fn command() -> Command {
                 .value_name("NUMBER")
                 .default_value("100")
                 .value_parser(value_parser!(u32).range(1..))
-                .help("How many at most"),
+                .help("Maximum number of actions"),
         )
         .arg(json_flag())
         .args(remote::flags_of_both())

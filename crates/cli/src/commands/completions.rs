@@ -9,9 +9,9 @@ use super::{failure::Failure, print::print_stdout, program};
 
 pub(crate) fn command() -> Command {
     Command::new("completions")
-        .about("Prints what a shell needs to complete commands and flags")
+        .about("Prints a completion script for a shell")
         .long_about(
-            "Prints what a shell needs to complete commands and flags. For bash, write it to \
+            "Prints a completion script for a shell. For bash, write it to \
              ~/.local/share/bash-completion/completions/grid-batch; for zsh, to _grid-batch in a folder \
              of $fpath; for fish, to ~/.config/fish/completions/grid-batch.fish.",
         )

@@ -20,11 +20,10 @@ pub(crate) fn command() -> Command {
                 .required(true)
                 .value_parser(["committed", "invalid", "absent"])
                 .help(
-                    "committed: the ledger has applied it; invalid: the ledger has rejected it for \
-                     good, or, if it is not at the ledger, it is not to be sent; absent: the ledger \
-                     does not have it and will not receive it later, so it is submitted again. After \
-                     `committed` and `invalid` the next batch of the service is sent: if the ledger \
-                     applies this one later after all, it is applied out of order",
+                    "committed: the ledger has applied it; invalid: the ledger has rejected it for good, or it is \
+                     not at the ledger and must not be sent; absent: the ledger does not have it and will not \
+                     receive it later, so it is submitted again. After `committed` and `invalid` the next batch \
+                     of the service is sent: if the ledger applies this one later, it is out of order",
                 ),
         )
         .arg(attempt_flag())
@@ -41,7 +40,7 @@ pub(crate) fn resubmit_command() -> Command {
 
 pub(crate) fn cancel_command() -> Command {
     Command::new("cancel")
-        .about("Ends batches as invalid without sending them; refused for one that may be at the ledger")
+        .about("Ends batches as invalid without sending them; refused for a batch that may be at the ledger")
         .args(batch_arguments())
         .args(remote::action_flags())
 }

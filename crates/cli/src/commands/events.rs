@@ -14,7 +14,7 @@ use crate::commands::{
 
 pub(crate) fn command() -> Command {
     Command::new("events")
-        .about("Prints what happened to batches, in order, and with --follow what happens")
+        .about("Prints the events of batches in order, and with --follow new ones")
         .arg(
             Arg::new("service")
                 .long("service")
@@ -27,15 +27,17 @@ pub(crate) fn command() -> Command {
                 .value_name("KINDS")
                 .help("Only events of these kinds, separated by commas, such as held,status"),
         )
-        .arg(Arg::new("after").long("after").value_name("CURSOR").help(
-            "From this position on [default: the oldest event, or with --follow the present]",
-        ))
+        .arg(
+            Arg::new("after").long("after").value_name("CURSOR").help(
+                "Position to start after [default: before the oldest event; with --follow, now]",
+            ),
+        )
         .arg(
             Arg::new("follow")
                 .long("follow")
                 .short('f')
                 .action(ArgAction::SetTrue)
-                .help("Go on until the command is stopped"),
+                .help("Print new events until the command is stopped"),
         )
         .args(remote::flags())
 }

@@ -15,21 +15,20 @@ use crate::commands::{
 
 pub(crate) fn command() -> Command {
     Command::new("explain")
-        .about("Tells why a batch or a service waits, and what can be done")
+        .about("Explains why a batch or a service waits, and what can be done")
         .arg(
             Arg::new("batch")
                 .value_name("BATCH|SERVICE")
                 .value_parser(ValueParser::new(str::parse::<Word>))
                 .help(
-                    "Id of a batch or a withdrawal, or its first characters, at least 8; or a service, or the name of a \
-                     gas admin",
+                    "Id of a batch or a withdrawal, or at least its first 8 characters; or a service or gas admin",
                 ),
         )
         .arg(
             Arg::new("service")
                 .long("service")
                 .value_name("SERVICE")
-                .help("A service; with BATCH, the one of those that have a batch with this id"),
+                .help("A service; with BATCH, the batch's service, if several have this id"),
         )
         .group(ArgGroup::new("of").args(["batch", "service"]).multiple(true).required(true))
         .args(remote::flags())

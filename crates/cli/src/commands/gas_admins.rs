@@ -19,9 +19,9 @@ pub(crate) fn command() -> Command {
     Command::new("gas-admins")
         .about("Lists the gas admins with their balances and queues; with a configuration, only their addresses")
         .long_about(
-            "Lists the gas admins of a running server, with their balances, the gas price and their queues. With a \
-             configuration, lists their names and addresses without a server, which checks the keys; remote signers \
-             are not asked.",
+            "Lists the gas admins of a running server, with their balances, the gas price and their queues. With \
+             a configuration, lists their names and addresses without a server, and checks the keys; remote \
+             signers are not asked.",
         )
         .arg(json_flag())
         .args(remote::flags_of_both())

@@ -22,7 +22,7 @@ pub(crate) fn list_command() -> Command {
         .long_about(
             "Lists the invalid batches that stop others, where services.*.after_invalid is halt: \
              service, first characters of the id, since when, and why the batch is invalid. `continue` and \
-             `end-following` decide. Needs only the right to read.",
+             `end-following` decide. Needs only read permission.",
         )
         .arg(
             Arg::new("service")
@@ -38,7 +38,7 @@ pub(crate) fn list_command() -> Command {
 pub(crate) fn continue_command() -> Command {
     Command::new("continue")
         .about(
-            "Lets batches go on that invalid ones stop; those that depend on them end as invalid",
+            "Lets batches continue that invalid batches stop; those that depend on an invalid batch end as invalid",
         )
         .args(batch_arguments())
         .args(remote::action_flags())
@@ -46,12 +46,11 @@ pub(crate) fn continue_command() -> Command {
 
 pub(crate) fn end_command() -> Command {
     Command::new("end-following")
-        .about("Ends the batches that invalid ones stop, as invalid and without sending them")
+        .about("Ends the batches that invalid batches stop, as invalid and without sending them")
         .long_about(
-            "Ends the batches that invalid ones stop, as invalid and without sending them. In the parallel \
-             strategy, these are the batches that wait for the invalid one, and those that wait for these; in \
-             the others, all batches of the service that were never sent. Batches that are added later are \
-             not affected.",
+            "Ends the batches that invalid batches stop, as invalid and without sending them. With the strategy \
+             parallel, these are the batches that wait for the invalid one, and those that wait for these; \
+             otherwise, all batches of the service that were never sent. Batches added later are not affected.",
         )
         .args(batch_arguments())
         .args(remote::action_flags())

@@ -13,11 +13,9 @@ use crate::commands::{
 pub(crate) fn command() -> Command {
     Command::new("health")
         .about("Prints the health of a running server; the exit code is 0 if it is ready")
-        .arg(
-            Arg::new("ready").long("ready").action(ArgAction::SetTrue).help(
-                "Asks only whether it takes requests, which needs no token where health is open",
-            ),
-        )
+        .arg(Arg::new("ready").long("ready").action(ArgAction::SetTrue).help(
+            "Asks only whether the server takes requests; needs no token where health is open",
+        ))
         .args(remote::flags())
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn command() -> Command {
         .about("Lists the batches that are held for an operator, and why")
         .long_about(
             "Lists the batches that are held for an operator: service, first characters of the id, attempt, \
-             state, age, how many batches wait behind it, and the reason. Needs only the right to read.",
+             state, age, how many batches wait behind it, and the reason. Needs only read permission.",
         )
         .arg(
             Arg::new("service")
@@ -35,7 +35,7 @@ pub(crate) fn command() -> Command {
                 .long("older-than")
                 .value_name("DURATION")
                 .value_parser(ValueParser::new(parse_duration))
-                .help("Only batches that have been held for longer, such as 2h"),
+                .help("Only batches held for longer than this, such as 2h"),
         )
         .arg(json_flag())
         .args(remote::flags_of_both())

@@ -14,15 +14,13 @@ use crate::commands::{
 pub(crate) fn hold_command() -> Command {
     Command::new("hold")
         .about(
-            "Holds open batches: they are not sent, or not sent again, before they are released or \
-             decided",
+            "Holds open batches: they are not sent, or not sent again, until they are released or decided",
         )
         .long_about(
-            "Holds open batches: they are not sent, or not sent again, before they are released or \
-             decided. Later batches of the service wait. A batch that is at the ledger is followed, and \
-             ends when the ledger reports a final status. A batch that is being sent is not stopped; one that \
-             was taken and is not sent yet goes back to the queue. \
-             A batch that waits behind another one is held when its turn comes.",
+            "Holds open batches: they are not sent, or not sent again, until they are released or decided. Later \
+             batches of the service wait. A batch that is at the ledger is followed, and ends when the ledger \
+             reports a final status. A batch that is being sent is not stopped; one that was taken and is not \
+             sent yet goes back to the queue. A batch that waits behind another one is held when its turn comes.",
         )
         .args(batch_arguments())
         .args(remote::action_flags())
@@ -31,8 +29,7 @@ pub(crate) fn hold_command() -> Command {
 pub(crate) fn release_command() -> Command {
     Command::new("release")
         .about(
-            "Ends the holds of batches, so that they continue by the ordinary rules, which may hold them \
-             again",
+            "Ends the holds of batches: they continue by the ordinary rules, which may hold them again",
         )
         .args(batch_arguments())
         .args(remote::action_flags())

@@ -27,8 +27,8 @@ pub(crate) fn command() -> Command {
             Command::new("adopt")
                 .about("Binds the database to the ledger of the nodes, while no instance runs")
                 .long_about(
-                    "Binds the database to the ledger of the nodes, while no instance runs. Batches that are open are \
-                     looked for at the ledger of the nodes, and submitted to it if it does not have them.",
+                    "Binds the database to the ledger of the nodes, while no instance runs. Open batches are \
+                     looked for at that ledger, and submitted to it if it does not have them.",
                 )
                 .args(remote::action_flags()),
         )

@@ -20,33 +20,33 @@ const FILTERS: [ListFilter; 6] = [
         "state",
         "STATES",
         "Only batches in these states, separated by commas: new, submitting, delayed, in_doubt, absent, pending, \
-         valid, invalid, committed, or open and ended for all that are so",
+         valid, invalid, committed, open, ended",
     ),
     ListFilter::new("label", "label", "TEXT", "Only batches with this label"),
     ListFilter::new(
         "error",
         "error_contains",
         "TEXT",
-        "Only batches whose last error has this text",
+        "Only batches whose last error contains this text",
     ),
     ListFilter::new(
         "newer-than",
         "newer_than",
         "AGE",
-        "Only batches that were stored since, such as 15m",
+        "Only batches stored within this time, such as 15m",
     ),
     ListFilter::new(
         "older-than",
         "older_than",
         "AGE",
-        "Only batches that were stored before, such as 2h",
+        "Only batches stored longer ago, such as 2h",
     ),
 ];
 
 pub(crate) fn list_command() -> Command {
     Command::new("list")
         .about("Lists the batches of a running server, the newest first")
-        .args(remote::list_flags(&FILTERS, "The most batches"))
+        .args(remote::list_flags(&FILTERS, "Maximum number of batches"))
         .args(remote::flags())
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn status_command() -> Command {
                 .num_args(1..)
                 .value_name("BATCH")
                 .value_parser(ValueParser::new(str::parse::<ItemIdPrefix>))
-                .help("Ids of batches, or their first characters, at least 8"),
+                .help("Ids of batches, or at least their first 8 characters"),
         )
         .arg(
             Arg::new("service")

@@ -16,9 +16,9 @@ pub(crate) fn command() -> Command {
     Command::new("move-withdrawals")
         .about("Moves open withdrawals to the gas admins that their pools have in the settings now")
         .long_about(
-            "Moves open withdrawals to the gas admins that their pools have in the settings now, to the \
-             end of their queues and in the same order, if all nodes show that the former gas admin has sent nothing \
-             that is not stored. Only withdrawals are moved for which nothing was signed; the others end at their \
+            "Moves open withdrawals to the gas admins that their pools have in the settings now, to the end of \
+             their queues and in the same order, if all nodes show that the former gas admin has sent nothing \
+             that is not stored. Only withdrawals for which nothing was signed are moved; the others end at their \
              former gas admin, whose key should stay in gas_admins.*.key until then. Servers may be running.",
         )
         .args(remote::action_flags())

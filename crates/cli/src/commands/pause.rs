@@ -15,7 +15,7 @@ use crate::commands::{
 
 pub(crate) fn pause_command() -> Command {
     arguments(Command::new("pause").about(
-        "Starts no new submission of services, or of any, on all instances; what is under way is followed",
+        "Pauses services, or all: no instance submits their batches; batches under way are followed",
     ))
     .arg(reason_flag())
     .arg(wait_flag())
@@ -29,8 +29,8 @@ pub(crate) fn resume_command() -> Command {
 pub(crate) fn drain_command() -> Command {
     Command::new("drain")
         .about(
-            "Has an instance start no new submission and give up its services, which the others take; it goes on \
-             accepting batches",
+            "Makes an instance start no new submission and give its services to other instances; it still accepts \
+             batches",
         )
         .arg(
             Arg::new("instance")
@@ -48,7 +48,9 @@ pub(crate) fn drain_command() -> Command {
 
 pub(crate) fn release_claim_command() -> Command {
     Command::new("release-claim")
-        .about("Ends the claims of services; any instance takes them next, also the same one")
+        .about(
+            "Ends the claims of services; any instance may take them next, including the same one",
+        )
         .arg(
             Arg::new("service")
                 .value_parser(value_parser!(ServiceId))
@@ -77,9 +79,11 @@ fn arguments(command: Command) -> Command {
                 .conflicts_with("all")
                 .help("Ids of services"),
         )
-        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help(
-            "All services, also those that do not exist yet; pauses of single services are not changed",
-        ))
+        .arg(
+            Arg::new("all").long("all").action(ArgAction::SetTrue).help(
+                "All services, including new ones; pauses of single services are not changed",
+            ),
+        )
         .arg(dry_run_flag())
         .arg(json_flag())
         .args(remote::flags_of_both())

@@ -17,8 +17,8 @@ use crate::commands::{
 pub(crate) fn command() -> Command {
     Command::new("restored")
         .about(
-            "Puts every open batch of a restored database in doubt: in the time that was lost, each may \
-             have been sent",
+            "Puts every open batch of a restored database in doubt, because it may have been sent in the lost \
+             time",
         )
         .arg(
             Arg::new("even-if-running")

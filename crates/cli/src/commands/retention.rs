@@ -15,8 +15,8 @@ use crate::commands::{
 pub(crate) fn command() -> Command {
     Command::new("retention")
         .about(
-            "Removes batches that ended long ago, with all that is stored about them; a removed batch \
-             that a client sends again is a new one and is submitted",
+            "Removes batches that ended long ago, with all that is stored about them; if a client sends a removed \
+             batch again, it is submitted as a new one",
         )
         .arg(
             Arg::new("older-than")

@@ -19,11 +19,10 @@ pub(crate) fn command() -> Command {
     Command::new("retry")
         .about("Ends the delays of batches that the ledger did not accept: they are sent again now")
         .long_about(
-            "Ends the delays of batches that the ledger did not accept, also one that the ledger asked \
-             for, and the holds of batches that it refused again and again: they are sent again now. A \
-             running server finds them within a second. A batch that an operator holds stays \
-             held: use `release`. Services of which another transaction keeps a row locked are left out, \
-             and the exit code is 1: run the command again.",
+            "Ends the delays of batches that the ledger did not accept, even a delay that the ledger asked for, \
+             and the holds of batches that it refused repeatedly: they are sent again now. A running server finds \
+             them within a second. A batch that an operator holds stays held: use `release`. Services with rows \
+             that another transaction has locked are left out, and the exit code is 1: run the command again.",
         )
         .arg(
             Arg::new("batch")
@@ -33,8 +32,8 @@ pub(crate) fn command() -> Command {
                 .required_unless_present("all")
                 .conflicts_with("all")
                 .help(
-                    "Ids of services, all of whose delays end; or ids of batches, or their first characters. \
-                     Name a batch whose id is not hex digits as ID@ATTEMPT",
+                    "Ids of services, to end all their delays; or ids of batches, or their first characters. Name \
+                     a batch as ID@ATTEMPT if its id is not hex digits",
                 ),
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All services"))

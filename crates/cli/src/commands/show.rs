@@ -21,9 +21,8 @@ pub(crate) fn command() -> Command {
     Command::new("show")
         .about("Shows what is stored about batches: their state, why they wait, and their attempts")
         .long_about(
-            "Shows what is stored about batches: their state, why they wait, and their attempts. A \
-             service without a batch, such as the name of a gas admin, shows the service. Needs only the \
-             right to read.",
+            "Shows what is stored about batches: their state, why they wait, and their attempts. If only a \
+             service is named, such as a gas admin, shows the service. Needs only read permission.",
         )
         .args(batch_arguments())
         .arg(json_flag())

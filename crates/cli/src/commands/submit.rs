@@ -28,10 +28,10 @@ pub(crate) fn command() -> Command {
         .about("Submits lists of batches to a running server")
         .long_about(
             "Submits lists of batches to a running server, one request for each file, and prints the id of each \
-             batch once it is stored. While the server is busy, it is tried again.\n\n\
-             Exit codes: 0 if all batches are stored or, with --wait, committed; 1 if one is invalid or refused; 2 for \
-             wrong arguments; 3 if --timeout has passed; 4 if the server does not answer. A batch can be submitted \
-             again without harm, unless it is said to be --new.",
+             batch once it is stored. While the server is busy, the request is repeated.\n\n\
+             Exit codes: 0 if all batches are stored or, with --wait, committed; 1 if one is invalid or refused; \
+             2 for wrong arguments; 3 if --timeout has passed; 4 if the server does not answer. A batch can be \
+             submitted again without harm, unless --new is given.",
         )
         .arg(
             Arg::new("file")
@@ -50,11 +50,11 @@ pub(crate) fn command() -> Command {
             Arg::new("label")
                 .long("label")
                 .value_name("TEXT")
-                .help("A text by which the batches can be found again"),
+                .help("A text to find the batches by"),
         )
         .arg(Arg::new("new").long("new").action(ArgAction::SetTrue).help(
-            "The ledger has never committed the batches; a Scabbard batch that nothing else proves to be new is held \
-             without it",
+            "Declares that the ledger has never committed the batches; without it, a Scabbard batch that is not \
+             proved to be new is held",
         ))
         .arg(
             Arg::new("key")
@@ -191,7 +191,7 @@ impl SubmitRequest<'_> {
         let open = statuses.iter().filter(|status| !status.has_ended()).count();
         if open > 0 {
             print_stderr(format_args!(
-                "grid-batch: {open} of {} batches have not ended; `grid-batch explain` tells why one waits",
+                "grid-batch: {open} of {} batches have not ended; `grid-batch explain` shows why one waits",
                 statuses.len()
             ));
         }

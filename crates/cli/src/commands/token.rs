@@ -51,7 +51,7 @@ fn create_command() -> Command {
                 .long("name")
                 .required(true)
                 .value_name("TEXT")
-                .help("What people call it, such as the name of the program that has it"),
+                .help("Its name, such as that of the program that uses it"),
         )
         .arg(
             Arg::new("scope")
@@ -73,8 +73,8 @@ fn create_command() -> Command {
                 .action(ArgAction::Append)
                 .value_parser(|text: &str| text.parse::<ServicePattern>())
                 .help(
-                    "Services for which it is, with * for any characters; can be given several times \
-                     [default: *, all]",
+                    "Services that it is for, with * for any characters; can be given several times [default: *, \
+                     all]",
                 ),
         )
         .arg(
@@ -83,7 +83,7 @@ fn create_command() -> Command {
                 .value_name("TIME")
                 .default_value("90d")
                 .value_parser(parse_expiry)
-                .help("After which time it expires, such as 90d or 12h; or never"),
+                .help("Time after which it expires, such as 90d or 12h; or never"),
         )
         .args(remote::action_flags())
 }

@@ -19,12 +19,12 @@ use crate::commands::{
 pub(crate) fn command() -> Command {
     Command::new("webhooks")
         .visible_alias("webhook")
-        .about("Lists, creates and removes webhooks, and sends messages once more that failed")
+        .about("Lists, creates and removes webhooks, and sends failed messages again")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
             Command::new("list")
-                .about("Lists the webhooks and how their delivery goes; with --database, it needs only the right to read")
+                .about("Lists the webhooks and the state of their delivery; with --database, needs only read permission")
                 .arg(json_flag())
                 .args(remote::flags_of_both()),
         )
@@ -39,18 +39,17 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("failed")
-                .about("Lists the messages that were given up; with --database, it needs only the right to read")
+                .about("Lists the messages that were given up; with --database, needs only read permission")
                 .arg(id_argument())
                 .arg(json_flag())
                 .args(remote::flags_of_both()),
         )
         .subcommand(
             Command::new("redeliver")
-                .about("Sends messages that were given up once more, and enables the webhook")
+                .about("Sends messages again that were given up, and enables the webhook")
                 .long_about(
-                    "Sends the messages once more that were given up, all or one. An event that waits is tried \
-                     at once, and a webhook is enabled whose receiver answered with 410. The running server \
-                     does it.",
+                    "Sends messages again that were given up, all or one. An event that waits is tried at once, \
+                     and a webhook whose receiver answered with 410 is enabled. The running server sends them.",
                 )
                 .arg(id_argument())
                 .arg(

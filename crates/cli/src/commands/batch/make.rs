@@ -23,8 +23,8 @@ pub(super) fn command() -> Command {
         .about("Makes a list of signed batches, as `grid-batch submit` takes it")
         .long_about(
             "Makes a list of signed batches, as `grid-batch submit` takes it.\n\n\
-             The batches come from a JSON file, or are one batch with one transaction of the flags. A JSON file has \
-             a batch or an array of batches:\n\n  \
+             The batches come from a JSON file, or the flags describe one batch. A JSON file has a batch or an array \
+             of batches:\n\n  \
              {\"transactions\": [{\"family\": \"intkey\", \"version\": \"1.0\",\n    \
              \"inputs\": [\"1cf126…\"], \"outputs\": [\"1cf126…\"], \"dependencies\": [],\n    \
              \"payload\": {\"cbor\": {\"Verb\": \"set\", \"Name\": \"a\", \"Value\": 5}}}]}\n\n\
@@ -50,7 +50,7 @@ pub(super) fn command() -> Command {
         .arg(
             many("intkey", "TEXT")
                 .value_parser(|text: &str| text.parse::<Intkey>())
-                .help("A transaction of intkey, such as 'set a 5'; several are one batch"),
+                .help("A transaction of intkey, such as 'set a 5'; can be repeated for one batch"),
         )
         .arg(Arg::new("family").long("family").value_name("NAME").requires("version").help("The transaction family"))
         .group(ArgGroup::new("source").args(["json", "intkey", "family"]).required(true))
@@ -59,7 +59,7 @@ pub(super) fn command() -> Command {
         .arg(many("output-address", "ADDRESS").requires("family").help("An address that the transaction may write"))
         .arg(many("dependency", "ID").requires("family").help("A transaction that must be applied before"))
         .arg(Arg::new("nonce").long("nonce").value_name("TEXT").requires("family").help("Distinguishes transactions with the same content [default: a random one]"))
-        .arg(Arg::new("payload").long("payload").value_name("TEXT").requires("family").help("The payload as a text"))
+        .arg(Arg::new("payload").long("payload").value_name("TEXT").requires("family").help("The payload as text"))
         .arg(Arg::new("payload-file").long("payload-file").value_name("FILE").requires("family").conflicts_with("payload").value_parser(clap::value_parser!(PathBuf)).help("File with the payload"))
         .arg(Arg::new("cbor").long("cbor").value_name("JSON").requires("family").conflicts_with_all(["payload", "payload-file"]).help("The payload as JSON, which is encoded as CBOR"))
 }

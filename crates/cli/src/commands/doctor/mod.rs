@@ -20,10 +20,9 @@ pub(crate) fn command() -> Command {
     Command::new("doctor")
         .about("Checks what a server needs: configuration, database, ledger, clock, limits, permissions")
         .long_about(
-            "Checks what a server needs, with the configuration that it would have: the database and its \
-             schema, the nodes of the ledger, the clock, the limits of the system, and files that other \
-             users can read. Tells what is wrong and what to do. Nothing is changed. The exit code is 1 if \
-             there is a problem.",
+            "Checks what a server with this configuration needs: the database and its schema, the nodes of the \
+             ledger, the clock, the limits of the system, and files that other users can read. Prints what is \
+             wrong and what to do. Changes nothing. The exit code is 1 if there is a problem.",
         )
         .arg(json_flag())
         .args(flags::of_database())

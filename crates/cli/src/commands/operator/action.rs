@@ -7,7 +7,7 @@ pub(in crate::commands) fn dry_run_flag() -> Arg {
     Arg::new("dry-run")
         .long("dry-run")
         .action(ArgAction::SetTrue)
-        .help("Only says what would be changed, or why it is refused")
+        .help("Only prints what would be changed, or why it is refused")
 }
 
 pub(in crate::commands) fn is_dry_run(matches: &ArgMatches) -> bool {
@@ -20,7 +20,7 @@ pub(in crate::commands) fn reason_flag() -> Arg {
         .long("reason")
         .value_name("TEXT")
         .required(true)
-        .help("Why, for the log of what operators did")
+        .help("Reason, for the log of operators' actions")
 }
 
 pub(in crate::commands) fn reason(matches: &ArgMatches) -> &str {

@@ -55,8 +55,8 @@ pub(in crate::commands) fn batch_arguments() -> [Arg; 2] {
         .value_name("BATCH")
         .value_parser(ValueParser::new(str::parse::<Word>))
         .help(format!(
-            "Ids of batches, or their first characters, at least {}. The first of several arguments can be \
-             the id of their service, or a pattern in which * stands for any characters",
+            "Ids of batches, or at least their first {} characters. Their service, or a pattern with *, can come \
+             first",
             ItemIdPrefix::SHORTEST
         ));
     [words, service_flag()]
@@ -74,9 +74,9 @@ fn service_flag() -> Arg {
 /// The flag with the attempt that a decision is about.
 pub(in crate::commands) fn attempt_flag() -> Arg {
     Arg::new("attempt").long("attempt").value_name("NUMBER").value_parser(value_parser!(u32)).help(
-        "Number of the attempt that the decision is about, as `show` and `held` print it, 0 for a \
-             batch that was never tried; nothing changes if the batch is at another one by now. For \
-             batches at different attempts, name each as ID@ATTEMPT",
+        "Number of the attempt that the decision is about, as `show` and `held` print it; 0 for a batch that was \
+         never tried. Nothing changes if the batch has another attempt by now. For batches with different \
+         attempts, name each as ID@ATTEMPT",
     )
 }
 

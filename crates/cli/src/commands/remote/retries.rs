@@ -15,7 +15,7 @@ pub(in crate::commands) fn timeout_flag() -> Arg {
         .value_name("DURATION")
         .default_value("5m")
         .value_parser(ValueParser::new(parse_duration))
-        .help("The longest time for all of it")
+        .help("Time limit for the whole command")
 }
 
 /// How long a command tries again what a server cannot do now.

@@ -20,7 +20,7 @@ use crate::commands::{
 
 /// The flags that name a server and its token, and choose what is printed.
 pub(in crate::commands) fn flags() -> impl Iterator<Item = Arg> {
-    std::iter::once(json_flag().help("Print what the server answers as JSON")).chain(server_flags())
+    std::iter::once(json_flag().help("Print the server's answer as JSON")).chain(server_flags())
 }
 
 /// The flags that name a server and its token.

@@ -50,7 +50,7 @@ pub(crate) fn command() -> Command {
                 .help("Time between two readings of the server"),
         )
         .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help(
-            "Prints the view once, as text, after two readings of the server, from which rates are computed",
+            "Prints the view once, as text, after two readings of the server, which give the rates",
         ))
         .args(server_flags())
 }

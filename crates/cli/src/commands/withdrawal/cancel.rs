@@ -21,9 +21,9 @@ pub(super) fn command() -> Command {
     Command::new("cancel")
         .about("Cancels withdrawals, if that is still possible")
         .long_about(
-            "Cancels withdrawals, if that is still possible. One that is not signed fails when it is its turn. For one \
-             that was sent, a transaction that pays nothing is sent with the same nonce and a higher fee; the \
-             transaction that is mined first decides. A cancelled withdrawal has failed and can be retried.",
+            "Cancels withdrawals, if that is still possible. One that is not signed fails when its turn comes. \
+             For one that was sent, a transaction that pays nothing is sent with the same nonce and a higher fee; \
+             the transaction that is mined first decides. A cancelled withdrawal has failed and can be retried.",
         )
         .arg(withdrawals_argument().required(true))
         .args(remote::action_flags())

@@ -28,7 +28,7 @@ const FILTERS: [ListFilter; 4] = [
 pub(super) fn command() -> Command {
     Command::new("list")
         .about("Lists the withdrawals of a running server, the newest first")
-        .args(remote::list_flags(&FILTERS, "The most withdrawals"))
+        .args(remote::list_flags(&FILTERS, "Maximum number of withdrawals"))
         .args(remote::flags())
 }
 

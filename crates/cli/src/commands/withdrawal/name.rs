@@ -16,7 +16,7 @@ pub(super) fn withdrawals_argument() -> Arg {
         .num_args(1..)
         .value_name("WITHDRAWAL")
         .value_parser(ValueParser::new(str::parse::<ItemIdPrefix>))
-        .help("Ids of withdrawals, or their first digits, at least 8")
+        .help("Ids of withdrawals, or at least their first 8 digits")
 }
 
 pub(super) fn named(matches: &ArgMatches) -> impl Iterator<Item = &ItemIdPrefix> {

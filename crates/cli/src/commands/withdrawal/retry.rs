@@ -35,9 +35,9 @@ pub(super) fn command() -> Command {
         .about("Schedules failed withdrawals again")
         .long_about(
             "Schedules failed withdrawals again: those that are named, or those that filters select, the oldest \
-             first. If it is interrupted, run it again: it continues. In a database, it needs the server's configuration \
-             (--config), which has the payment limits, except for a dry run; a running server finds the withdrawals \
-             within a second.",
+             first. If the command is interrupted, run it again: it continues. In a database, it needs the \
+             server's configuration (--config), which has the payment limits, except for a dry run; a running \
+             server finds the withdrawals within a second.",
         )
         .arg(withdrawals_argument().conflicts_with_all(FILTERS))
         .args(filter_flags())
@@ -70,13 +70,13 @@ fn filter_flags() -> [Arg; 8] {
             .long("failed-with")
             .value_name("TEXT")
             .help("Only withdrawals that failed for a reason that contains this text"),
-        Arg::new("all").long("all").action(ArgAction::SetTrue).help("All that have failed"),
+        Arg::new("all").long("all").action(ArgAction::SetTrue).help("All failed withdrawals"),
         Arg::new("limit")
             .long("limit")
             .value_name("NUMBER")
             .default_value(DEFAULT_LIMIT)
             .value_parser(value_parser!(u32).range(1..))
-            .help("The most withdrawals"),
+            .help("Maximum number of withdrawals"),
         reason_flag(),
         dry_run_flag(),
     ]
