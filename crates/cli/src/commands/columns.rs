@@ -7,7 +7,7 @@ pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The text in at most so many columns; what is cut ends with an ellipsis.
+/// The text in at most this many columns; a text that is cut ends with an ellipsis.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         text.to_owned()
@@ -18,14 +18,14 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// The text in exactly so many columns, cut or filled with spaces.
+/// The text in exactly this many columns, cut or filled with spaces.
 pub(super) fn fit(text: &str, width: usize) -> String {
     let text = cut(text, width);
     let missing = width - columns(&text);
     text + &" ".repeat(missing)
 }
 
-/// The beginning of a text that takes at most so many columns.
+/// The beginning of a text that takes at most this many columns.
 pub(super) fn first_columns(text: &str, width: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, character)| {

@@ -1,4 +1,4 @@
-//! `completions`: what a shell completes.
+//! `completions`: completion scripts for shells.
 
 use std::process::ExitCode;
 

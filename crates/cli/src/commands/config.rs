@@ -140,8 +140,8 @@ fn text(matches: &ArgMatches) -> Result<String, Failure> {
     })
 }
 
-/// A shell that redirects the output into the configuration file has emptied it before this command can
-/// read it: what would be printed are the defaults.
+/// A shell that redirects the output into the configuration file has emptied it before this command can read it: the
+/// defaults would be printed.
 fn refuse_to_print_into(file: &Path) -> Result<(), Failure> {
     if !is_standard_output(file) {
         return Ok(());

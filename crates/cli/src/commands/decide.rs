@@ -1,4 +1,4 @@
-//! `decide`, `resubmit` and `cancel`: what an operator knows about batches, or wants of them.
+//! `decide`, `resubmit` and `cancel`: an operator's decisions about batches.
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How a command ended, for scripts and supervisors. The large ones are those of `sysexits.h`, which systemd
+/// The result of a command, for scripts and supervisors. The large codes are those of `sysexits.h`, which systemd
 /// knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {

@@ -1,4 +1,4 @@
-//! `explain`: why a batch or a service waits, as a running server tells it.
+//! `explain`: why a batch or a service waits, as a running server explains it.
 
 use std::process::ExitCode;
 
@@ -56,13 +56,13 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 fn explain_batch(server: &Server, word: &Word, service: Option<&str>) -> Result<Value, Failure> {
     let name = word.batch_name().ok_or_else(|| {
         Failure::usage(
-            "there is no such service, and the id of a batch has at least 8 characters of its own",
+            "there is no such service; to name a batch, give at least 8 characters of its id",
         )
     })?;
     Ok(server.client.batch(&name.prefix, Some("explain"), service)?)
 }
 
-/// The explanation of a service. `None`: it never had a batch, and the word can be the id of one.
+/// The explanation of a service. `None`: it never had a batch, so the argument may be the id of a batch.
 pub(super) fn explain_service(
     server: &Server,
     named: &ServiceSelection,

@@ -14,8 +14,8 @@ pub(crate) struct Failure {
     cause: Cause,
 }
 
-/// What must change before the command can succeed. Each has an exit code of its own, those of
-/// `sysexits.h`: supervisors such as systemd know them.
+/// What must change before the command can succeed. Each kind has an exit code of `sysexits.h`, which supervisors such
+/// as systemd know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The arguments.
@@ -69,12 +69,12 @@ impl Failure {
         Self { message: message.into(), cause: Cause::Configuration }
     }
 
-    /// The same, with what it is about before it.
+    /// The same failure, with its subject before the message.
     pub(crate) fn about(self, what: &str) -> Self {
         Self { message: format!("{what}: {}", self.message), ..self }
     }
 
-    /// The same, with where it happened after it.
+    /// The same failure, with its place after the message.
     pub(crate) fn at(self, place: &str) -> Self {
         Self { message: format!("{}{place}", self.message), ..self }
     }

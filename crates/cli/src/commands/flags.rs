@@ -57,7 +57,7 @@ const SHOWN: [&str; 21] = [
     "retention.after",
 ];
 
-/// What help says of the other settings.
+/// The help text about the other settings.
 pub(crate) const OF_SETTINGS: &str =
     "Every setting that `grid-batch config reference` describes is also a flag.";
 
@@ -97,7 +97,7 @@ fn flag(name: &SettingName) -> Arg {
     }
 }
 
-/// The same flags, of which help shows those that name the database.
+/// The same flags; help shows only those that name the database.
 pub(crate) fn of_database() -> impl Iterator<Item = Arg> {
     let shown = ["config", "database"];
     settings().into_iter().map(move |flag| {

@@ -1,4 +1,4 @@
-//! `gas-admins`: the accounts that pay for withdrawals: of a running server, or of a configuration.
+//! `gas-admins`: the accounts that pay for withdrawals, of a running server or of a configuration.
 
 use std::process::ExitCode;
 

@@ -69,7 +69,7 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         print_stdout(format_args!("{} {:.32}", field(halt, "service_id"), field(halt, "batch_id")));
         let since = age(halt, "stops_since");
         let stops = if halt["following_ends"] == true {
-            "; an operator has ended what follows it, which is not done yet"
+            "; the batches that follow it are being ended, as an operator decided"
         } else {
             " and stops others"
         };

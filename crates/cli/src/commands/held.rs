@@ -54,7 +54,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The held batches that are selected, the oldest first, each with how many are before and behind it.
+/// The selected held batches, the oldest first, each with the number of batches before and behind it.
 fn read(server: &Server, filter: &Filter<'_>) -> Result<Vec<Value>, Failure> {
     let service = filter.service.and_then(ServiceSelection::one);
     let service = service.map(|service| ("service_id", service.as_str()));

@@ -115,7 +115,7 @@ fn time(matches: &ArgMatches, name: &str) -> Result<Duration, Failure> {
         .map_err(|error| Failure::new(format!("--{name} is {text:?}: {error}")))
 }
 
-/// A fault and how likely it is.
+/// A fault and its probability.
 #[derive(Debug, Clone, Copy)]
 struct FaultProbability(Fault, f64);
 

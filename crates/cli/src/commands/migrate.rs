@@ -45,7 +45,7 @@ pub(super) fn describe(version: &SchemaVersion) -> String {
     match found {
         Some(_) if !differences.is_empty() => format!(
             "the tables were made by an earlier build, and this release cannot upgrade them, although the version \
-             is {known}: {}. Let that build finish what is open, and start this release with an empty database",
+             is {known}: {}. Let that build finish the open batches, and start this release with an empty database",
             differences.join("; ")
         ),
         Some(found) if found == known => format!("the schema is up to date: {known}"),

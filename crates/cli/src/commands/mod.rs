@@ -58,7 +58,7 @@ use grid_batch_service::LedgerType;
 
 use failure::Failure;
 
-/// Parses the command line and runs its command, with these ledgers beside those that are compiled in.
+/// Parses the command line and runs its command, with these ledgers in addition to the compiled ones.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>, ledgers: &[LedgerType]) -> ExitCode {
     flags::register(ledgers);
     let arguments: Vec<OsString> = arguments.collect();

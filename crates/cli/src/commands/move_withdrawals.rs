@@ -81,8 +81,8 @@ fn explanation(obstacle: &str) -> &str {
             "they are being sent now, and those behind them must not overtake them; run the command again"
         }
         "in_doubt" => {
-            "a transaction that is not stored may have been sent for them; with the key of this gas admin \
-             the server finds out"
+            "a transaction that is not stored may have been sent for them; give the server the key of this gas \
+             admin, so that it can find out"
         }
         "held" => "they are held; release them or decide, then run the command again",
         other => other,

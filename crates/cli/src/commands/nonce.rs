@@ -17,7 +17,7 @@ use crate::commands::{
 /// The nonces from the first to the last one.
 type Nonces = RangeInclusive<u64>;
 
-/// What is decided about nonces.
+/// A decision about nonces.
 #[derive(Debug, Clone)]
 enum NonceDecision {
     Elsewhere,
@@ -71,7 +71,7 @@ fn parse_decision(text: &str) -> Result<NonceDecision, String> {
         "start" => NonceDecision::Start,
         "fill" => NonceDecision::Fill,
         id => NonceDecision::Paid(id.parse().map_err(|error| {
-            format!("{error}; say elsewhere, start, fill, or the id of a withdrawal")
+            format!("{error}; expected elsewhere, start, fill, or the id of a withdrawal")
         })?),
     })
 }

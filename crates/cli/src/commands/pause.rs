@@ -161,7 +161,7 @@ fn act(matches: &ArgMatches, targets: impl Iterator<Item = Target>) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was changed, and the batches that are being sent although they were stopped.
+/// The change, and the batches that are still being sent.
 fn print(matches: &ArgMatches, name: &str, done: &Value) {
     const MOST: usize = 10;
     let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };

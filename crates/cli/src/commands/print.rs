@@ -17,7 +17,7 @@ pub(crate) fn print_stderr(line: impl Display) {
     let _ = writeln!(stderr(), "{line}");
 }
 
-/// What goes to a file or a program stays exact.
+/// Output to a file or a program is not changed.
 fn shown(line: impl Display, is_terminal: bool) -> String {
     let line = line.to_string();
     if is_terminal { printable_lines(&line) } else { line }

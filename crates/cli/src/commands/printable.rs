@@ -1,5 +1,5 @@
-/// The text without what would control a terminal or change the order of its characters: ids, reasons and errors are
-/// written by others.
+/// The text without characters that control a terminal or change the order of the text: ids, reasons and errors come
+/// from others.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect()
 }

@@ -42,7 +42,7 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let server = match Source::of(matches) {
         Source::Server => Server::of(matches)?,
-        // Otherwise what was lost would be noticed first.
+        // The command itself decides about lost commits, so the store does not look for them.
         Source::Database => Server::over(flags::load(matches)?, Store::open_restored)?,
     };
     let nothing_lost = matches.get_flag("nothing-lost");

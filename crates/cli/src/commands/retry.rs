@@ -40,7 +40,7 @@ pub(crate) fn command() -> Command {
         .args(remote::action_flags())
 }
 
-/// What the arguments name: services, or batches.
+/// The services or batches that the arguments name.
 enum Named {
     Services(Vec<ServiceId>),
     Batches(NamedBatches),

@@ -23,8 +23,8 @@ pub(crate) struct ShutdownPhase {
 }
 
 impl ShutdownPhase {
-    /// From now on, the first signal exits at once: what follows may wait for a database that does not answer. A
-    /// signal that has just been received does so, too.
+    /// From now on, the first signal exits at once, because the next step may wait for a database that does not answer.
+    /// A signal that was just received exits, too.
     pub(crate) fn begin_exit_at_once(&self) {
         self.exits_at_once.store(true, SeqCst);
         if let Some(signal) = self.received() {
@@ -41,8 +41,8 @@ impl ShutdownPhase {
         Some(self.signal.load(SeqCst)).filter(|signal| *signal != 0)
     }
 
-    /// Notes the first signal. Returns whether it exits at once. One of two threads sees what the other one has
-    /// stored: this one the phase, or that which begins the phase the signal.
+    /// Stores the first signal. Returns whether it exits at once. One of two threads sees the value that the other has
+    /// stored: this thread sees the phase, or the thread that begins the phase sees the signal.
     fn receive(&self, signal: i32) -> bool {
         self.signal.store(signal, SeqCst);
         self.exits_at_once.load(SeqCst)

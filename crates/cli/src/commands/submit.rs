@@ -133,7 +133,7 @@ impl SubmitRequest<'_> {
 
     /// Waits for the batches, in the order in which they were submitted.
     fn wait(&self, submitted: &[AcceptedBatch]) -> Result<Vec<BatchStatus>, Failure> {
-        /// A request names so many.
+        /// The maximum number of batches in a request.
         const PART: usize = 100;
         let ids: Vec<ItemId> = submitted.iter().map(|batch| batch.id).collect();
         let mut statuses = Vec::new();
@@ -146,7 +146,7 @@ impl SubmitRequest<'_> {
         Ok(statuses)
     }
 
-    /// Waits for the batches of one request, and tells how many have ended.
+    /// Waits for the batches of one request, and reports how many have ended.
     fn wait_for(
         &self,
         ids: &[ItemId],

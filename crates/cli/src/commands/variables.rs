@@ -1,4 +1,4 @@
-//! The environment variables of the commands that use a running server. They are no settings of a server.
+//! The environment variables of the commands that use a running server. They are not settings of a server.
 
 pub(super) const URL: &str = "GRID_BATCH_URL";
 pub(super) const TOKEN: &str = "GRID_BATCH_TOKEN";

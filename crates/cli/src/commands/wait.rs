@@ -12,7 +12,7 @@ use log::{info, warn};
 
 use crate::commands::failure::Failure;
 
-/// How the wait has ended.
+/// The result of the wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     Reached,

@@ -1,4 +1,4 @@
-//! `webhooks`: where events are delivered, and what could not be.
+//! `webhooks`: webhooks, and messages that could not be delivered.
 
 use std::process::ExitCode;
 
@@ -127,7 +127,7 @@ fn list(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How the delivery goes, in words.
+/// The state of the delivery, in words.
 fn progress(webhook: &Value) -> String {
     let mut facts = Vec::new();
     if !webhook["disabled_at"].is_null() {

@@ -38,7 +38,7 @@ pub(super) struct TransactionJson {
     pub(super) payload: PayloadJson,
 }
 
-/// What the transaction family gets.
+/// The payload for the transaction family.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum PayloadJson {

@@ -135,7 +135,7 @@ fn shown(file: &str) -> &str {
     if file == "-" { "standard input" } else { file }
 }
 
-/// Prints the ids where they are not mixed with the list.
+/// Prints the ids to an output that does not contain the list.
 fn write(output: Option<&PathBuf>, batches: &[Batch]) -> Result<(), Failure> {
     let list = BatchList { batches: batches.to_vec() }.encode_to_vec();
     match output {

@@ -25,13 +25,13 @@ pub(super) struct ProgressLines {
 impl ProgressLines {
     const INTERVAL: Duration = Duration::from_secs(2);
 
-    /// Rewrites lines if there is a terminal with room for so many, and nothing else is written to it.
+    /// Rewrites lines if there is a terminal with room for this many, and nothing else is written to it.
     pub(super) fn new(height: usize, is_alone: bool) -> Self {
         let columns = terminal_columns(height).filter(|_| is_alone);
         Self { columns, written: 0, printed_at: None, unprinted: None }
     }
 
-    /// Prints what words mean, unless each line says it.
+    /// Prints the meaning of the words, unless each line explains them.
     pub(super) fn explain(&self, words: &[(&str, &str)]) {
         if self.columns.is_none() {
             for (name, meaning) in words {

@@ -1,4 +1,4 @@
-//! What is checked. A check that another one makes impossible is left out.
+//! The checks. A check is skipped if the failure of another one makes it impossible.
 
 use std::time::Duration;
 
@@ -84,7 +84,8 @@ fn limits(config: &Config) -> Finding {
         Ok(fitting) => Finding::warning(
             check,
             format!(
-                "the file descriptors suffice for {fitting} HTTP connections; {ENOUGH_HTTP_CONNECTIONS} are enough"
+                "there are file descriptors for only {fitting} HTTP connections; {ENOUGH_HTTP_CONNECTIONS} are \
+                 enough"
             ),
             advice,
         ),
@@ -111,7 +112,7 @@ fn usable_database(config: &Config) -> Result<(Finding, Store), Finding> {
     let rights = match name.file() {
         Some(_) => "check that this user can read and write the file and its folder",
         None => {
-            "check that the server of the database runs, its address, the user and the password"
+            "check that the database server runs, and check its address, the user and the password"
         }
     };
     let failed = |text: String| Finding::problem(DATABASE, text, rights);
@@ -162,12 +163,12 @@ fn clock(store: &Store) -> Finding {
         Finding::warning(
             "clock",
             format!("the clock of this machine is {skew}"),
-            "set both by a time service; batches are not affected, times that are shown are",
+            "synchronize both with a time service; shown times are wrong, but batches are not affected",
         )
     }
 }
 
-/// The services that wait for an operator or a next try, and what ends that.
+/// The services that wait for an operator or a retry, and what ends the wait.
 fn waits(counts: &ServiceCounts) -> Vec<Finding> {
     let since = Timestamp::default();
     let paused = if counts.all_paused { counts.open } else { counts.paused + counts.states_differ };
@@ -223,7 +224,7 @@ fn node(NodeIdentity { url, identity }: &NodeIdentity) -> Finding {
         Err(error) => Finding::problem(
             LEDGER,
             format!("{url}: {error}"),
-            "check that the node runs, and its address in ledger.urls",
+            "check that the node runs, and check its address in ledger.urls",
         ),
     }
 }
@@ -246,8 +247,8 @@ fn service(NodeService { setting, service, url, answer }: &NodeService) -> Findi
         Ok(false) => Finding::problem(
             LEDGER,
             format!("{url} does not have the service {service} of {setting}"),
-            "correct the id: each node of a circuit has a service of its own there, with its own id, and answers for \
-             no other; `splinter circuit show` lists them",
+            "correct the id: each node of a circuit has its own service with its own id, and answers only for \
+             that one; `splinter circuit show` lists them",
         ),
         Err(error) => Finding::problem(
             LEDGER,
@@ -259,7 +260,7 @@ fn service(NodeService { setting, service, url, answer }: &NodeService) -> Findi
     }
 }
 
-/// A server that runs at the address of the configuration. Those with TLS and Unix sockets are not asked.
+/// A server that runs at the address of the configuration. Addresses with TLS and Unix sockets are not asked.
 fn server(config: &Config) -> Option<Finding> {
     let address = config.listen.addresses.iter().find_map(|address| match address {
         ListenAddress::Tcp(address) if address.port() != 0 => Some(*address),
@@ -276,7 +277,7 @@ fn server(config: &Config) -> Option<Finding> {
         Ok(_) => Finding::warning(
             check,
             format!("the server at {url} is not ready"),
-            "`grid-batch health` tells which part does not work",
+            "`grid-batch health` shows which part does not work",
         ),
         Err(ClientError::Unreachable { .. }) => {
             Finding::good(check, format!("no server runs at {url}; `grid-batch serve` starts one"))

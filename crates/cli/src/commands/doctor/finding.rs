@@ -13,7 +13,7 @@ pub(super) struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CheckOutcome {
     Good,
-    /// A server works, but not as it should.
+    /// A server works, but with a defect.
     Warning,
     /// A server does not work.
     Problem,

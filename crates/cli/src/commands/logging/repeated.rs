@@ -6,7 +6,7 @@ use std::{
 
 use log::Level;
 
-/// Counts lines with the same message, and tells which to leave out and to sum up instead.
+/// Counts lines with the same message, and decides which to leave out and sum up.
 ///
 /// In each window of time a number of lines with the same level, target and message is logged. While a
 /// message goes on to be repeated, one line of it is logged in each further window.
@@ -77,7 +77,7 @@ impl RepeatedLines {
         false
     }
 
-    /// Ends the windows that are over, or `all`, and sums up the lines that were left out in them.
+    /// Ends the windows whose time has passed, or `all`, and sums up the lines that were left out in them.
     pub(super) fn end_windows(&mut self, now: Instant, all: bool) -> Vec<Summary> {
         let mut summaries = Vec::new();
         self.messages.retain(|key, window| {

@@ -62,7 +62,7 @@ pub(in crate::commands) fn batch_arguments() -> [Arg; 2] {
     [words, service_flag()]
 }
 
-/// The flag with the service, for one whose id looks like that of a batch.
+/// The flag with the service, for a service whose id looks like that of a batch.
 fn service_flag() -> Arg {
     Arg::new("service")
         .long("service")
@@ -93,8 +93,8 @@ impl NamedBatches {
         let names = words.iter().map(|word| {
             let name = word.batch_name().ok_or_else(|| {
                 Failure::usage(
-                    "ids of batches are expected, or the first 8 to 128 characters of each; only the first of \
-                     several arguments can be a service",
+                    "expected ids of batches, or the first 8 to 128 characters of each; only the first of several \
+                     arguments can be a service",
                 )
             })?;
             Ok(BatchName { attempt: name.attempt.or(attempt), ..name })
@@ -107,8 +107,8 @@ impl NamedBatches {
         let named = Self::of(matches)?;
         match named.names.iter().find(|name| name.attempt.is_none()) {
             Some(name) => Err(Failure::usage(format!(
-                "the attempt that the decision about {name:.32} is for is missing: give --attempt \
-                 <NUMBER>, or the batch as ID@ATTEMPT"
+                "the decision about {name:.32} needs an attempt: give --attempt <NUMBER>, or name the batch as \
+                 ID@ATTEMPT"
             ))),
             None => Ok(named),
         }

@@ -23,7 +23,7 @@ impl FromStr for BatchName {
 }
 
 fn parse_attempt(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "after @, the number of an attempt is expected".to_owned())
+    text.parse().map_err(|_| "expected the number of an attempt after @".to_owned())
 }
 
 impl fmt::Display for BatchName {

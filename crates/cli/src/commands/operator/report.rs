@@ -13,7 +13,7 @@ use crate::commands::{
 /// The characters of an id that are printed.
 const SHORT_ID: usize = 32;
 
-/// What became of each batch that a command is about.
+/// The result for each batch that a command is about.
 pub(in crate::commands) struct Report {
     /// Its name; `None`: a running server was asked.
     database: Option<String>,
@@ -41,7 +41,7 @@ impl Report {
         }
     }
 
-    /// Adds a batch that is changed, or would be, as the interface answers.
+    /// Adds a batch that was changed, or would be, from the answer of the interface.
     pub(in crate::commands) fn add_done(&mut self, done: &Value) {
         let (service_id, batch_id) = (field(done, "service_id"), field(done, "batch_id"));
         let text = changed(done);
@@ -54,7 +54,7 @@ impl Report {
         self.changed += 1;
     }
 
-    /// Adds a batch, as it was named, that is not changed.
+    /// Adds a batch that was not changed, as it was named.
     pub(in crate::commands) fn add_failed(&mut self, batch_id: &str, failure: Failure) {
         self.add_json(Value::Null, batch_id, false, Value::Null, &failure.to_string());
         let name = format!("{batch_id:.SHORT_ID$}");

@@ -1,6 +1,6 @@
 use crate::commands::{print::print_stdout, printable::printable};
 
-/// The longest line that is printed, where no word is longer.
+/// The maximum length of a printed line, unless a word is longer.
 pub(in crate::commands) const LINE_WIDTH: usize = 80;
 
 /// Prints a text in lines of up to [`LINE_WIDTH`] characters. The first line begins with `first`, the others
@@ -11,7 +11,7 @@ pub(in crate::commands) fn print_wrapped(first: &str, text: &str) {
     }
 }
 
-/// The lines of a text without control characters, each of up to so many characters.
+/// The lines of a text without control characters, each of up to this many characters.
 pub(in crate::commands) fn wrapped(first: &str, text: &str, width: usize) -> Vec<String> {
     let (first, text) = (printable(first), printable(text));
     let indent = first.chars().count();

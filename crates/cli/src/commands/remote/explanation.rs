@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::gas_text;
 use crate::commands::operator::wrapped;
 
-/// Why a batch or a service waits, what ends it, and what can be done, in lines of at most so many characters.
+/// Why a batch or a service waits, what ends it, and what can be done, in lines of at most this many characters.
 pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) -> Vec<String> {
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let mut lines = wrapped("", &text(explanation, "text"), width);

@@ -16,7 +16,7 @@ pub(in crate::commands) struct ListFilter {
 }
 
 impl ListFilter {
-    /// A flag, and the parameter of a request that it is.
+    /// A flag, and the request parameter that it sets.
     pub(in crate::commands) const fn new(
         flag: &'static str,
         parameter: &'static str,
@@ -35,7 +35,7 @@ impl ListFilter {
     }
 }
 
-/// The flags of a list: its filters, and the most entries.
+/// The flags of a list: its filters, and the maximum number of entries.
 pub(in crate::commands) fn list_flags(
     filters: &[ListFilter],
     limit_help: &'static str,

@@ -1,11 +1,11 @@
-//! What a gas admin has, and what gas costs, in words.
+//! The balance of a gas admin and the price of gas, in words.
 
 use grid_batch_withdrawals::in_unit;
 use serde_json::Value;
 
 use super::field;
 
-/// The balance of a gas admin and the gas price, as a server tells them.
+/// The balance of a gas admin and the gas price, as a server reports them.
 pub(in crate::commands) fn gas_text(gas: &Value) -> String {
     let balance = match gas["balance"]["value"].as_str() {
         Some(wei) => format!("the balance is {} ether", in_unit(wei, 18)),

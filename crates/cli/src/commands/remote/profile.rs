@@ -23,8 +23,8 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// The profile that a flag or the environment names. Without one, `default` if it exists: but not if the server is
-    /// named otherwise, because the token is not for that one.
+    /// The profile that a flag or the environment names. Without one, `default` if it exists, but not if a flag or a
+    /// variable names the server, because the token is not for that server.
     pub(super) fn of(matches: &ArgMatches, names_server: bool) -> Result<Self, Failure> {
         let named = matches.get_one::<String>("profile").cloned();
         let named = named.or_else(|| env::var(variables::PROFILE).ok());

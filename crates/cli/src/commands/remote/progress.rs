@@ -19,7 +19,7 @@ impl ProgressLine {
         Self { started: Instant::now(), shown: stderr().is_terminal().then_some(0) }
     }
 
-    /// Shows that so many of all are done.
+    /// Shows how many of all are done.
     pub(in crate::commands) fn show(&mut self, done: usize, all: usize, what: &str) {
         let line = line(done, all, what, self.started.elapsed());
         self.write(&line);

@@ -8,7 +8,7 @@ use grid_batch_client::ClientError;
 use grid_batch_support::Backoff;
 use humantime::parse_duration;
 
-/// The flag with the longest time for a request and what it waits for.
+/// The flag with the time limit for a request and what it waits for.
 pub(in crate::commands) fn timeout_flag() -> Arg {
     Arg::new("timeout")
         .long("timeout")
@@ -18,7 +18,7 @@ pub(in crate::commands) fn timeout_flag() -> Arg {
         .help("Time limit for the whole command")
 }
 
-/// How long a command tries again what a server cannot do now.
+/// How long a command repeats a request while the server is busy.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands) struct Retries {
     deadline: Instant,
@@ -44,7 +44,7 @@ impl Retries {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Does it, and again while the server is busy and there is time.
+    /// Runs the request, and repeats it while the server is busy and there is time.
     pub(in crate::commands) fn run<T>(
         &self,
         mut request: impl FnMut() -> Result<T, ClientError>,

@@ -52,7 +52,7 @@ pub(in crate::commands) struct Server {
 }
 
 impl Server {
-    /// What is named by a flag or by the environment, to read. The rights to read are enough for a database.
+    /// The server or database that a flag or the environment names, for reading. A database needs only read permission.
     pub(in crate::commands) fn to_read(matches: &ArgMatches) -> Result<Self, Failure> {
         match Source::of(matches) {
             Source::Server => Self::of(matches),
@@ -60,7 +60,7 @@ impl Server {
         }
     }
 
-    /// The same, to do what an operator asks for.
+    /// The same, for actions of an operator.
     pub(in crate::commands) fn to_act(matches: &ArgMatches) -> Result<Self, Failure> {
         match Source::of(matches) {
             Source::Server => Self::of(matches),
@@ -159,7 +159,7 @@ impl Server {
     }
 }
 
-/// How a list goes on after a page.
+/// How a list continues after a page.
 struct Continuation {
     parameter: &'static str,
     value: String,

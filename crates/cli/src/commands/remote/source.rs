@@ -28,7 +28,8 @@ const DATABASE_VARIABLES: [&str; 3] =
     [Config::FILE_VARIABLE, "GRID_BATCH_DATABASE", "GRID_BATCH_DATABASE_FILE"];
 
 impl Source {
-    /// What is named by a flag or, if none is, by the environment; otherwise the server of the default URL.
+    /// The source that a flag names, otherwise the one that the environment names, otherwise the server at the default
+    /// URL.
     pub(in crate::commands) fn of(matches: &ArgMatches) -> Self {
         let is_set = |names: &[&str]| names.iter().any(|name| env::var_os(name).is_some());
         if given(matches, "url") || given(matches, "profile") {
@@ -50,7 +51,7 @@ pub(in crate::commands) fn check_withdrawals(matches: &ArgMatches) -> Result<(),
         return Ok(());
     }
     Err(Failure::usage(
-        "this build knows the withdrawals of a running server only: give --url, or build it with --features evm",
+        "this build can only ask a running server about withdrawals: give --url, or build it with --features evm",
     ))
 }
 

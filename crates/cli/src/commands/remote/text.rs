@@ -26,7 +26,7 @@ pub(in crate::commands) fn age(value: &Value, name: &str) -> String {
     time.map(|time| rough(ago(time))).unwrap_or_default()
 }
 
-/// When the time in a field will be, such as `in 15 s`, or that it has passed.
+/// The time until that in a field, such as `in 15 s`, or that it has passed.
 pub(in crate::commands) fn time_until(value: &Value, name: &str) -> String {
     let time = value[name].as_str().and_then(|text| parse_rfc3339(text).ok());
     let left = time.and_then(|time| time.duration_since(SystemTime::now()).ok());

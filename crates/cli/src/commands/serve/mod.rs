@@ -67,7 +67,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first address, with the port that was chosen for it.
+/// The first address, with its actual port.
 fn watched_address(config: &Config, url: &str) -> Option<ListenAddress> {
     let chosen = url.split_once("://").and_then(|(_, address)| address.parse().ok());
     match (config.listen.addresses.first()?, chosen) {

@@ -13,16 +13,16 @@ use grid_batch_core::InternalError;
 use grid_batch_support::PeriodicThread;
 use log::warn;
 
-/// The service manager, if there is one. Clones talk to the same.
+/// The service manager, if there is one. Clones report to the same one.
 #[derive(Debug, Clone)]
 pub(super) struct ServiceManager {
     socket: Option<SocketAddr>,
-    /// Within this time it expects to hear that the server works.
+    /// The manager restarts the server unless the server reports within this time that it works.
     watchdog: Option<Duration>,
 }
 
 impl ServiceManager {
-    /// The one that the environment names.
+    /// The service manager that the environment names.
     pub(super) fn of_environment() -> Self {
         let variable = |name| env::var(name).ok();
         let socket = variable("NOTIFY_SOCKET").and_then(|name| address(&name).ok());
@@ -37,12 +37,12 @@ impl ServiceManager {
         self.notify(&format!("READY=1\nSTATUS=Accepting requests at {url}\n"));
     }
 
-    /// The server ends what is under way.
+    /// The server is shutting down.
     pub(super) fn stopping(&self) {
-        self.notify("STOPPING=1\nSTATUS=Ending what is under way\n");
+        self.notify("STOPPING=1\nSTATUS=Shutting down\n");
     }
 
-    /// Tells at half of the interval that the server works, as long as `works` says so.
+    /// Reports at half of the interval that the server works, as long as `works` returns `true`.
     pub(super) fn watch(
         &self,
         works: impl Fn(Duration) -> bool + Send + 'static,
@@ -61,7 +61,7 @@ impl ServiceManager {
         PeriodicThread::start("watchdog", interval, watch).map(Some)
     }
 
-    /// A manager that does not listen is none of the server's concern.
+    /// A manager that does not listen does not disturb the server.
     fn notify(&self, lines: &str) {
         let Some(address) = &self.socket else { return };
         let sent = UnixDatagram::unbound()

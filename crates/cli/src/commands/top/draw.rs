@@ -23,13 +23,13 @@ pub(super) struct Size {
     pub(super) height: usize,
 }
 
-/// The headline, the counts, instances, nodes, and what the list shows.
+/// The headline, the counts, instances, nodes, and the title of the list.
 const ABOVE: usize = 5;
 /// The headings of a table.
 const HEADINGS: usize = 1;
 /// What ends the wait of the selected service or batch.
 const ENDS: usize = 1;
-/// A lower window has no line for it: entries of the list say more.
+/// A smaller window has no line for it: entries of the list are more useful.
 const LOWEST_WITH_ENDS: usize = 12;
 /// The keys, a question or a message.
 const BELOW: usize = 1;
@@ -193,17 +193,17 @@ fn help() -> Vec<String> {
         "",
         "DEPTH     open batches of the service",
         "OLDEST    the age of the oldest of them",
-        "RATE      batches committed in a second, lately",
-        "held      waits for the decision of an operator: h lists why",
-        "stopped   an invalid batch stops what follows it until an operator decides",
+        "RATE      recent batches committed per second",
+        "held      waits for an operator's decision: h lists why",
+        "stopped   an invalid batch stops those after it until an operator decides",
         "failing   the last attempt to submit a batch failed; it is tried again",
         "paused    starts no new submission until it is resumed",
-        "(sample)  more happens than is read: the rates are of a part of the time",
+        "(sample)  too many events to read all: the rates are from part of the time",
     ];
     keys.chain(words.map(str::to_owned)).collect()
 }
 
-/// A text that is scrolled, at most to its last page.
+/// A text that is scrolled at most to its last page.
 fn text(lines: &[String], scroll: usize, rows: usize) -> Vec<Line> {
     let first = scroll.min(lines.len().saturating_sub(rows));
     let mut shown: Vec<Line> =
@@ -363,7 +363,7 @@ fn keys_of(pane: &Pane) -> &'static str {
     }
 }
 
-/// The end of what is typed is always visible.
+/// The end of the typed text is always visible.
 fn question(question: &str, typed: &str, width: usize) -> Line {
     let room = width.saturating_sub(columns(question) + 1);
     let mut shown = typed;

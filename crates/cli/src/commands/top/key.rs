@@ -1,6 +1,6 @@
 use std::str;
 
-/// A key, as far as the view knows it.
+/// A key that the view knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
     Character(char),
@@ -47,7 +47,7 @@ impl KeyReader {
         !self.pending.is_empty() && !self.pending.starts_with(PASTE_BEGIN)
     }
 
-    /// What has begun, when no more bytes follow: the key Escape begins like the sequences of others.
+    /// The key that has begun, when no more bytes follow: the sequences of other keys begin with Escape.
     pub(super) fn end(&mut self) -> Option<Key> {
         let pending = std::mem::take(&mut self.pending);
         pending.first().map(|first| if *first == 0x1b { Key::Escape } else { Key::Other })

@@ -3,7 +3,7 @@ use crate::commands::{
     printable::printable,
 };
 
-/// How a part of a line looks. What it means is also said by a word.
+/// The style of a part of a line. A word always says the same as the style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Style {
     #[default]
@@ -36,7 +36,7 @@ impl Line {
         self
     }
 
-    /// The line in at most so many columns; what is cut ends with an ellipsis.
+    /// The line in at most this many columns; a line that is cut ends with an ellipsis.
     pub(super) fn cut(self, width: usize) -> Self {
         if self.parts.iter().map(|(text, _)| columns(text)).sum::<usize>() <= width {
             return self;

@@ -74,7 +74,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Wider than any line of what is no terminal.
+/// Wider than any line, for output that is not a terminal.
 const UNCUT: usize = 10_000;
 
 fn print_once(server: &Server, interval: Duration) -> Result<ExitCode, Failure> {

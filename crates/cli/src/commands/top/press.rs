@@ -1,4 +1,4 @@
-//! What keys do.
+//! The actions of keys.
 
 use super::{
     key::Key,

@@ -6,7 +6,7 @@ use std::{
 use grid_batch_client::ClientError;
 use serde_json::Value;
 
-/// How many batches were submitted and committed in a second, lately.
+/// How many batches were recently submitted and committed per second.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) submitted: f64,
@@ -20,7 +20,7 @@ pub(super) struct Rates {
 /// Counts the events of all instances since the last time.
 #[derive(Debug, Default)]
 pub(super) struct EventFeed {
-    /// Where to go on, and since when.
+    /// The position to continue from, and the time at which it was reached.
     position: Option<(String, Instant)>,
     counts: VecDeque<Counts>,
 }
@@ -35,9 +35,9 @@ struct Counts {
 }
 
 impl EventFeed {
-    /// Rates change quickly, and are not those of a single batch.
+    /// Long enough that a single batch does not determine the rate, and short enough that rates change quickly.
     const WINDOW: Duration = Duration::from_secs(10);
-    /// A faster feed is not read whole: the view must not be a load.
+    /// A faster feed is not read completely: the view must not load the server.
     const MOST_PAGES: usize = 10;
 
     /// The rates until now, or `None` the first time. `read` reads the events after a position.

@@ -10,7 +10,7 @@ use crate::commands::{
     remote::{Server, field},
 };
 
-/// What a server has told at one time.
+/// The state of a server at one time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reading {
     pub(super) services: Vec<ServiceReading>,
@@ -39,11 +39,11 @@ pub(super) struct ServiceReading {
     /// Why a gate keeps its batch back, if one does.
     pub(super) parked: Option<String>,
     pub(super) is_claimed: bool,
-    /// What else keeps all its batches.
+    /// Any other reason that keeps all its batches back.
     pub(super) waits: Vec<WaitReading>,
 }
 
-/// What keeps the batches of a service, and what ends it.
+/// A reason that keeps the batches of a service back, and what ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WaitReading {
     pub(super) text: String,
@@ -153,7 +153,7 @@ impl ServiceReading {
 }
 
 impl WaitReading {
-    /// `None`: other fields of the service tell it.
+    /// `None`: other fields of the service say it.
     fn read(json: &Value) -> Option<Self> {
         let is_told = matches!(json["cause"].as_str(), Some("lease" | "paused"));
         (!is_told).then(|| Self { text: field(json, "text"), ends: field(json, "ends") })
@@ -163,7 +163,7 @@ impl WaitReading {
 impl InstanceReading {
     fn read(json: &Value) -> Self {
         let problem = if is(json, "lease_is_over") {
-            Some("its lease is over")
+            Some("its lease has ended")
         } else if is(json, "draining") {
             Some("drains")
         } else if !is(json, "ledger_confirmed") {

@@ -32,12 +32,12 @@ enum ScreenEvent {
     Answer(Answer),
 }
 
-/// Ages are drawn anew when nothing else happens.
+/// Ages are redrawn when nothing else happens.
 const REDRAW: Duration = Duration::from_secs(1);
-/// The bytes of one key come together.
+/// The bytes of one key arrive within this time.
 const KEY_TIME: Duration = Duration::from_millis(50);
 
-/// Shows the view until it is quit. Two clients: an answer to a key does not wait for a reading.
+/// Shows the view until the user quits. It has two clients, so that an answer to a key does not wait for a reading.
 pub(super) fn run(
     to_read: Server,
     to_request: Server,

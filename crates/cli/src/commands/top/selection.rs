@@ -2,7 +2,7 @@
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selection {
     id: Option<String>,
-    /// Where it was last, for when it is not in the list any more.
+    /// Its last position, which is used when it is not in the list any more.
     position: usize,
 }
 
@@ -14,7 +14,7 @@ impl Selection {
         ids.into_iter().position(same).unwrap_or(self.position.min(last))
     }
 
-    /// Selects the entry so many places further down.
+    /// Selects the entry this many places further down.
     pub(super) fn move_by(&mut self, offset: isize, ids: &[&str]) {
         let from = self.position(ids.iter().copied());
         self.position = from.saturating_add_signed(offset).min(ids.len().saturating_sub(1));
@@ -22,7 +22,7 @@ impl Selection {
     }
 }
 
-/// The first row that is shown, so that the selected one is, too.
+/// The first row to show so that the selected one is visible.
 pub(super) fn first_shown(selected: usize, rows: usize, entries: usize) -> usize {
     let middle = selected.saturating_sub(rows / 2);
     middle.min(entries.saturating_sub(rows))

@@ -2,17 +2,17 @@ use grid_batch_core::{Timestamp, WaitReason};
 
 use super::reading::{Reading, ServiceReading, WaitReading};
 
-/// What a service does, or what keeps it from that.
+/// What a service does, or what keeps it from working.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) text: String,
     /// What ends the first thing that keeps it from working.
     pub(super) ends: Option<String>,
-    /// 0 needs an operator most.
+    /// 0 is the most urgent for an operator.
     rank: usize,
 }
 
-/// The state of a service in words: what needs an operator comes first.
+/// The state of a service in words. States that need an operator come first.
 pub(super) fn state(service: &ServiceReading, reading: &Reading) -> State {
     let held = (service.held > 0).then(|| held(service, reading));
     let stopped = (service.halts > 0).then(|| "stopped: an invalid batch stops it".to_owned());

@@ -12,7 +12,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 use super::{draw::Size, line::Line};
 use crate::commands::failure::Failure;
 
-/// The screen of a terminal, until it is dropped. Then the terminal is as it was before.
+/// The screen of a terminal. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     /// What is on the screen.
@@ -21,14 +21,14 @@ pub(super) struct Terminal {
     colours: bool,
 }
 
-/// How the terminal was before. It is read when a panic ends the program, wherever that is.
+/// The previous state of the terminal. A panic in any thread reads it when it ends the program.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// The other screen, no cursor, no wrapped lines, and marks around what is pasted.
+/// The alternate screen, no cursor, no wrapped lines, and marks around pasted text.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l\u{1b}[?2004h\u{1b}[2J";
 const LEAVE: &str = "\u{1b}[?2004l\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
-/// A panic has no other exit code.
+/// The exit code of a panic.
 const EX_PANIC: i32 = 101;
 
 impl Terminal {
@@ -99,7 +99,7 @@ fn enter() -> io::Result<()> {
     stdout().flush()
 }
 
-/// Does it once, and ignores errors: the terminal may be gone.
+/// Restores the terminal once, and ignores errors: the terminal may be gone.
 fn leave() {
     let Some(before) = lock(&BEFORE).take() else { return };
     let _ = write!(stdout(), "{LEAVE}");

@@ -20,13 +20,13 @@ pub(super) struct View {
     pub(super) late_after: Duration,
     pub(super) pane: Pane,
     pub(super) sort: Sort,
-    /// Only what contains this text is listed.
+    /// Only entries that contain this text are listed.
     pub(super) filter: String,
     pub(super) services: Selection,
     pub(super) held: Selection,
-    /// What is being typed.
+    /// The text that is being typed.
     pub(super) input: Option<Input>,
-    /// What became of the last action, and whether it failed.
+    /// The result of the last action, and whether it failed.
     pub(super) message: Option<(String, bool)>,
     /// How many rows a list or a text has on the screen.
     pub(super) rows: usize,
@@ -112,7 +112,7 @@ pub(super) enum Answer {
 }
 
 impl View {
-    /// Answers of a server that works take less.
+    /// Longer than the answers of a working server take.
     const USUAL_DELAY: Duration = Duration::from_secs(5);
 
     pub(super) fn new(server: String, interval: Duration) -> Self {

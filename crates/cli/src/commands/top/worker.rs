@@ -49,7 +49,7 @@ fn read_failure(failure: Failure) -> ReadFailure {
     }
 }
 
-/// Does what keys ask for, one after the other.
+/// Runs the actions of keys, one after the other.
 pub(super) fn start_requests(
     server: Server,
     read_again: Sender<()>,

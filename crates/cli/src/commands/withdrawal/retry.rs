@@ -90,7 +90,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     retry_filtered(matches)
 }
 
-/// `retry-withdrawals`: the command with filters alone, for scripts.
+/// `retry-withdrawals`: the command with filters only, for scripts.
 #[cfg(feature = "evm")]
 pub(crate) fn retry_withdrawals_command() -> Command {
     Command::new("retry-withdrawals")
@@ -140,7 +140,7 @@ pub(crate) fn retry_filtered(matches: &ArgMatches) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A server, or the database with the payment limits of the configuration, and whether that has them.
+/// A server, or the database with the payment limits of the configuration, and whether the configuration has limits.
 fn open(matches: &ArgMatches) -> Result<(Server, bool), Failure> {
     remote::check_withdrawals(matches)?;
     if Source::of(matches) == Source::Server {
