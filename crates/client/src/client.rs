@@ -19,7 +19,7 @@ pub struct ClientOptions {
     pub url: String,
     /// The access token; `None` for a server that needs none.
     pub token: Option<String>,
-    /// The longest time for a request, beside the wait that it asks for.
+    /// The time limit for a request, in addition to the wait that it asks for.
     pub timeout: Duration,
 }
 
@@ -38,7 +38,7 @@ pub struct Client {
     transport: Box<dyn Transport>,
 }
 
-/// The longest wait that a request asks for.
+/// The maximum wait that a request asks for.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl Client {
@@ -47,12 +47,12 @@ impl Client {
         HttpTransport::new(options).map(Self::over)
     }
 
-    /// A client whose requests this answers or sends.
+    /// A client that uses this transport.
     pub fn over(transport: impl Transport + 'static) -> Self {
         Self { transport: Box::new(transport) }
     }
 
-    /// Who answers: the URL of the server without a password, or the name of what is in this process.
+    /// The source of answers: the URL of the server without a password, or the name of the interface in this process.
     pub fn name(&self) -> String {
         self.transport.name()
     }
@@ -76,7 +76,7 @@ impl Client {
     }
 
     /// The statuses of batches, in the order of the ids. With a wait, the answer comes when all have ended, or after
-    /// that time, which is at most a minute.
+    /// that time, at most a minute.
     pub fn statuses(
         &self,
         ids: &[ItemId],
@@ -93,12 +93,12 @@ impl Client {
         self.parse::<StatusesJson>(response)?.read().map_err(|reason| self.not_understood(reason))
     }
 
-    /// What the server has at a path, such as `/v1/services`.
+    /// The resource at a path, such as `/v1/services`.
     pub fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Result<Value, ClientError> {
         self.parse(self.request("GET", &with_query(path, parameters))?)
     }
 
-    /// Removes what the server has at a path, such as `/v1/webhooks/1`.
+    /// Removes the resource at a path, such as `/v1/webhooks/1`.
     pub fn delete(&self, path: &str, parameters: &[(&str, &str)]) -> Result<(), ClientError> {
         let response = self.request("DELETE", &with_query(path, parameters))?;
         match response.status {
@@ -118,7 +118,7 @@ impl Client {
         self.parse(response)
     }
 
-    /// Asks the server to do something, such as `/v1/pause`. The body is a JSON object.
+    /// Asks the server for an action, such as `/v1/pause`. The body is a JSON object.
     pub fn post(
         &self,
         path: &str,
@@ -129,7 +129,7 @@ impl Client {
         self.parse(self.send(&target, "application/json", body.to_string())?)
     }
 
-    /// A batch, or what is below it: `explain`, for example. The first characters of its id name it.
+    /// A batch, or a resource below it, such as `explain`. The first characters of its id are enough.
     pub fn batch(
         &self,
         id: &ItemIdPrefix,
@@ -144,7 +144,7 @@ impl Client {
         self.get(&path, &Vec::from_iter(service))
     }
 
-    /// A service, or what is below it.
+    /// A service, or a resource below it.
     pub fn service(&self, service_id: &str, part: Option<&str>) -> Result<Value, ClientError> {
         let service = path_segment(service_id);
         match part {

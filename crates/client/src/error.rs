@@ -4,7 +4,7 @@ use grid_batch_http::HttpError;
 use serde_json::Value;
 use thiserror::Error;
 
-/// Why a request had no answer, or one that is an error.
+/// The reason why a request had no answer, or an error as its answer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -16,7 +16,7 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The server does not answer. It may have carried out the request.
+    /// The server does not answer. It may have executed the request.
     #[error("the server {url} does not answer")]
     Unreachable {
         /// The URL of the server, without a password.
@@ -28,9 +28,9 @@ pub enum ClientError {
     /// The server cannot do it now: try again later.
     #[error("the server cannot do it now: {problem}")]
     Busy {
-        /// What the server says.
+        /// The error that the server reports.
         problem: Problem,
-        /// After which time to try again, if it says so.
+        /// The time after which to try again, if the server reports it.
         retry_after: Option<Duration>,
     },
     /// The server refuses the request.
@@ -38,18 +38,18 @@ pub enum ClientError {
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What the server says.
+        /// The error that the server reports.
         problem: Problem,
     },
-    /// The answer is not one of a grid-batch server.
-    #[error("the answer of {url} is not one of a grid-batch server: {reason}")]
+    /// The answer is not from a grid-batch server.
+    #[error("the answer of {url} is not from a grid-batch server: {reason}")]
     NotUnderstood {
         /// The URL of the server, without a password.
         url: String,
         /// What is wrong with the answer.
         reason: String,
     },
-    /// What answers in this process has failed.
+    /// The interface in this process has failed.
     #[error("{0}")]
     InProcess(String),
     /// The system cannot run the client.
@@ -60,14 +60,14 @@ pub enum ClientError {
 /// An error as a server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The number by which the documentation names it, if there is one.
+    /// The code of the error in the documentation, if there is one.
     pub code: Option<u64>,
     /// A sentence for people.
     pub text: String,
 }
 
 impl Problem {
-    /// Reads problem details, or the error of a ledger's dialect. `None`: it is neither.
+    /// Reads problem details, or an error in the form of a ledger. `None` if it is neither.
     pub(crate) fn read(body: &Value) -> Option<Self> {
         let fields = body.get("error").unwrap_or(body);
         let text =

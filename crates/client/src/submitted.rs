@@ -18,7 +18,7 @@ pub struct BatchStatus {
     pub id: ItemId,
     /// `PENDING`, `COMMITTED`, `INVALID` or `UNKNOWN`.
     pub status: String,
-    /// All that the server says about it.
+    /// Everything that the server reports about it.
     pub json: Value,
 }
 

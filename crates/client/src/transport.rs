@@ -19,7 +19,7 @@ pub struct ClientRequest<'a> {
 
 /// How the requests of a client reach an interface: over HTTP, or in the same process.
 pub trait Transport: Send + Sync {
-    /// Who answers, for messages.
+    /// The name of the interface, for messages.
     fn name(&self) -> String;
 
     /// Sends a request and waits for its answer.

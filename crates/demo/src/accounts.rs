@@ -5,14 +5,14 @@ use grid_batch_protocol::TransactionBuilder;
 
 /// The beginning of the addresses of all accounts.
 const NAMESPACE: &str = "d3";
-/// How many accounts there are. The more, the fewer batches conflict.
+/// The number of accounts. With more accounts, fewer batches conflict.
 const ACCOUNTS: usize = 100;
-/// Every so many transactions, one reads a second account.
+/// One of this many transactions reads a second account.
 const READS_ANOTHER: usize = 5;
-/// Every so many transactions, one declares that it may read and write all accounts.
+/// One of this many transactions declares that it may read and write all accounts.
 const DECLARES_ALL: usize = 40;
 
-/// The transaction with this number. The result depends on the order of those that conflict.
+/// The transaction with this number. Its result depends on the order of the transactions that conflict.
 pub(crate) fn transaction(number: usize) -> TransactionBuilder {
     // Multiplying by a prime spreads the numbers over the accounts.
     let address = account(number * 37);

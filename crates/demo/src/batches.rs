@@ -7,7 +7,7 @@ use grid_batch_protocol::{
 
 use crate::{DemoError, SimulatedLedger, accounts};
 
-/// The batches of a demonstration, any number of them.
+/// An unlimited number of batches for a demonstration.
 #[derive(Debug)]
 pub(crate) struct DemoBatches {
     ledger: SimulatedLedger,

@@ -17,7 +17,7 @@ use crate::{DemoError, batches::DemoBatches};
 const BATCHES_PER_REQUEST: usize = 5;
 const MAXIMUM_CLIENTS: usize = 32;
 
-/// What the clients have done.
+/// The work that the clients have done.
 #[derive(Debug, Default)]
 pub(crate) struct ClientCounts {
     /// Batches that the server has accepted.
@@ -66,7 +66,7 @@ impl Client {
     async fn send_all(&self, services: &[usize], total: usize) -> Result<(), DemoError> {
         let counts = services.iter().map(|service| self.batches.count_for(*service, total));
         for first in (0..counts.max().unwrap_or(0)).step_by(BATCHES_PER_REQUEST) {
-            // Making the batches that are not sent any more would take time.
+            // Making batches that will not be sent would take time.
             if self.counts.stop.load(Relaxed) {
                 return Ok(());
             }

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DemoError, DemoOptions};
 
-/// What must not change when a demonstration is continued.
+/// The options that must not change when a demonstration is continued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DemoPlan {
     pub(crate) ledger: String,
     pub(crate) services: usize,
     pub(crate) strategy: String,
     pub(crate) seed: u64,
-    /// How many batches are to be sent, over all runs.
+    /// The number of batches to send, over all runs.
     pub(crate) batches: usize,
     /// Whether the last run was completed.
     pub(crate) done: bool,
@@ -75,7 +75,7 @@ impl DemoDirectory {
         Ok(path)
     }
 
-    /// A new plan, or the kept one. A completed run is continued with as many batches again.
+    /// A new plan, or the kept one. After a completed run, the same number of batches is sent again.
     pub(crate) fn plan(&self, options: &DemoOptions, seed: u64) -> Result<DemoPlan, DemoError> {
         let new = DemoPlan {
             ledger: options.ledger.as_str().to_owned(),

@@ -41,10 +41,10 @@ pub enum DemoError {
          demonstration that it belongs to"
     )]
     UsedDatabase {
-        /// What it was used for.
+        /// Its earlier use.
         use_before: String,
     },
-    /// It was stopped before its end, as [`DemoOptions::stop`](crate::DemoOptions::stop) asked for.
+    /// The demonstration was stopped before its end by [`DemoOptions::stop`](crate::DemoOptions::stop).
     #[error("stopped before all batches had ended")]
     Stopped,
     /// The server gave an unexpected answer.

@@ -1,4 +1,4 @@
-//! The simulated operator, who looks held batches up in the ledger's record.
+//! The simulated operator, who looks up held batches in the ledger's record.
 
 use grid_batch_core::{ChangeOutcome, Decision, StoredBatch};
 use grid_batch_ledger_sim::{LedgerSim, decision_about, ledger_results};

@@ -79,7 +79,7 @@ pub enum FaultLevel {
     Some,
     /// All faults, often, and restarts after which the ledger has forgotten open batches.
     Harsh,
-    /// Only these.
+    /// Only these faults.
     These(Vec<(Fault, When)>),
 }
 
@@ -101,7 +101,7 @@ impl DemoOptions {
         let invalid = |text: &str| Err(DemoError::Options(text.to_owned()));
         match self.ledger {
             SimulatedLedger::Sawtooth if self.services != 1 => {
-                invalid("a sawtooth ledger has no services; use one, for all batches")
+                invalid("a sawtooth ledger has only one service; set the number of services to 1")
             }
             SimulatedLedger::Scabbard if self.strategy != StrategyKind::Serial => {
                 invalid("scabbard takes one batch of a service at a time; use the strategy serial")

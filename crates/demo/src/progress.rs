@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 pub struct DemoProgress {
     /// The time since the start of this run.
     pub time: Duration,
-    /// Batches that are to be sent, over all runs.
+    /// The number of batches to send, over all runs.
     pub total: u64,
     /// Batches that the server has accepted in this run.
     pub accepted: u64,
@@ -24,13 +24,13 @@ pub struct DemoProgress {
 }
 
 impl DemoProgress {
-    /// The numbers of the progress by their names, and what each means.
+    /// The numbers of the progress: the name, the value and the meaning of each.
     pub const WORDS: [(&str, &str); 6] = [
         ("accepted", "the server has stored them"),
         ("submitted", "attempts to hand a batch to the ledger"),
         ("ended", "committed, or invalid, at the ledger"),
         ("sent again", "after the ledger was busy, refused, or lost a batch"),
-        ("in doubt", "the ledger may have it: its answer did not come"),
+        ("in doubt", "the ledger may have it: no answer arrived"),
         ("held", "nothing can be proved: the operator decides"),
     ];
 

@@ -20,13 +20,13 @@ pub struct DemoReport {
     pub lost: usize,
     /// Batches that the ledger applied more than once: must be 0.
     pub duplicated: usize,
-    /// Batches that the ledger applied after a later batch of their service, in the strategy parallel
-    /// after a later one that they conflict with: must be 0.
+    /// Batches that the ledger applied after a later batch of their service, or, with the strategy parallel, after a
+    /// later batch that they conflict with: must be 0.
     pub out_of_order: usize,
-    /// Numbers in the ledger's state and results of batches that differ from what applying the batches one
-    /// by one comes to: must be 0. Sawtooth only.
+    /// Numbers in the ledger's state, and results of batches, that differ from those of applying the batches one by
+    /// one: must be 0. Sawtooth only.
     pub wrong_state: usize,
-    /// The greatest number of batches that waited at the ledger at once. Sawtooth only.
+    /// The maximum number of batches that waited at the ledger at once. Sawtooth only.
     pub most_at_ledger: usize,
     /// Batches whose state in the store contradicts the ledger's record: must be 0.
     pub misreported: usize,
@@ -46,7 +46,7 @@ pub struct DemoReport {
     pub seed: u64,
 }
 
-/// What was counted during the run.
+/// The numbers that were counted during the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DemoCounts {
     pub(crate) retried: u64,
@@ -94,7 +94,7 @@ impl DemoReport {
         })
     }
 
-    /// Compares what a Sawtooth ledger has applied with applying the batches one by one.
+    /// Compares the state of a Sawtooth ledger with the result of applying the batches one by one.
     pub(crate) fn add_state(
         &mut self,
         ledger: &LedgerSim,
@@ -141,14 +141,14 @@ impl fmt::Display for DemoReport {
             ("accepted", &self.accepted, "stored by the server"),
             ("committed", &self.committed, "applied by the ledger"),
             ("invalid", &self.invalid, "found invalid by the ledger"),
-            ("lost", &self.lost, "accepted, and not in the record: must be 0"),
+            ("lost", &self.lost, "accepted, but not in the record: must be 0"),
             ("duplicated", &self.duplicated, "applied more than once: must be 0"),
             ("out of order", &self.out_of_order, "applied too late: must be 0"),
-            ("wrong in the state", &self.wrong_state, "not as one by one: must be 0"),
-            ("misreported", &self.misreported, "the server says something else: must be 0"),
+            ("wrong in the state", &self.wrong_state, "differs from one by one: must be 0"),
+            ("misreported", &self.misreported, "the server reports another result: must be 0"),
             ("at the ledger at most", &self.most_at_ledger, "waiting there at once (Sawtooth)"),
             ("sent again", &self.retried, "the ledger was busy, refused, or lost them"),
-            ("in doubt", &self.in_doubt, "sent without an answer of the ledger"),
+            ("in doubt", &self.in_doubt, "sent without an answer from the ledger"),
             ("decided by operator", &self.decided_by_operator, "held: nothing could be proved"),
             ("ledger restarts", &self.ledger_restarts, "it forgets what it has not committed"),
         ];

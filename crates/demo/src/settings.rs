@@ -1,4 +1,4 @@
-//! A simulated ledger a hundred times as fast as a real one, and the server's settings for it.
+//! A simulated ledger that is a hundred times as fast as a real one, and the server's settings for it.
 
 use std::time::Duration;
 

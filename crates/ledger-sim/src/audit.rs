@@ -53,8 +53,8 @@ impl fmt::Display for Audit {
     }
 }
 
-/// Compares a ledger's record with the promised batches: those that it should have executed, in the
-/// order in which they were promised.
+/// Compares a ledger's record with the promised batches. These are the batches that the ledger should have executed, in
+/// the order in which they were promised.
 ///
 /// The order matters only within a service. A batch that was both applied and found invalid counts
 /// as applied.

@@ -53,10 +53,10 @@ enum LedgerKind {
     Scabbard(Vec<ServiceScopeId>),
 }
 
-/// What a Scabbard service does with a committed batch that is sent again.
+/// The behaviour of a Scabbard service when a committed batch is sent again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SentTwice {
-    /// The batch becomes invalid, because the state is changed already.
+    /// The batch becomes invalid, because the state was already changed.
     #[default]
     Invalid,
     /// The batch is executed, **which applies it a second time**. Its commit fails because its
@@ -66,7 +66,7 @@ pub enum SentTwice {
     Committed,
 }
 
-/// Why a simulated ledger does not start.
+/// The reason why a simulated ledger does not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -148,8 +148,8 @@ impl LedgerSimBuilder {
         self
     }
 
-    /// Sets the id of Sawtooth's first block, which is what makes two nodes belong to one ledger. The
-    /// default is the one beside the record, or follows from the seed.
+    /// Sets the id of Sawtooth's first block. Two nodes with the same id belong to one ledger. The default is the id in
+    /// the file beside the record; without a record, it follows from the seed.
     pub fn genesis(mut self, id: ItemId) -> Self {
         self.genesis = Some(id);
         self
@@ -161,8 +161,8 @@ impl LedgerSimBuilder {
         self
     }
 
-    /// Sets how long a batch is Valid before it is committed. The default is zero. Sawtooth reports
-    /// it as PENDING in that time.
+    /// Sets how long a batch is Valid before it is committed. The default is zero. During that time, Sawtooth reports
+    /// it as PENDING.
     pub fn valid_for(mut self, duration: Duration) -> Self {
         self.settings.valid_for = duration;
         self
@@ -188,8 +188,8 @@ impl LedgerSimBuilder {
         self
     }
 
-    /// Makes a node of Sawtooth execute all batches in the order in which they arrived. By default, only those
-    /// that conflict, by what their transactions declare, are executed in that order.
+    /// Makes a node of Sawtooth execute all batches in the order of arrival. By default, only batches that conflict by
+    /// their declared addresses are executed in that order.
     pub fn keeps_order(mut self) -> Self {
         self.settings.keeps_order = true;
         self
@@ -244,8 +244,8 @@ impl LedgerSimBuilder {
         self
     }
 
-    /// Makes a batch invalid at a node of Sawtooth that has not applied the batch that `rule` returns
-    /// for it, as if it read what the other one wrote.
+    /// Makes a batch invalid at a node of Sawtooth that has not applied the batch that `rule` returns for it, as if the
+    /// batch read what the other one wrote.
     pub fn execute_after(
         mut self,
         rule: impl Fn(&VerifiedBatch) -> Option<ItemId> + Send + Sync + 'static,
@@ -254,8 +254,8 @@ impl LedgerSimBuilder {
         self
     }
 
-    /// Makes the Sawtooth ledger another node of the chain of `node`. Each node executes what is
-    /// posted to it, and applies the blocks of the others this long after they were published.
+    /// Makes the Sawtooth ledger another node of the chain of `node`. Each node executes the batches that are posted to
+    /// it, and applies the blocks of the others this long after they were published.
     pub fn join_chain_of(mut self, node: &LedgerSim, lag: Duration) -> Self {
         (self.chain, self.lag) = (node.chain(), lag);
         self

@@ -24,10 +24,10 @@ pub(crate) struct CommonState {
     pub(crate) faults: Faults,
     pub(crate) record: Record,
     pub(crate) events: Events,
-    /// Shuffles what has no order. It is separate from the numbers for faults, so that status
-    /// requests do not change these.
+    /// Shuffles items that have no order. It is separate from the random numbers for faults, so that status requests do
+    /// not change those.
     pub(crate) shuffle_random: Random,
-    /// Chooses the order in which batches are executed where the ledger keeps none.
+    /// Chooses the order in which batches are executed if the ledger keeps none.
     pub(crate) order_random: Random,
     pub(crate) rule: Option<InvalidityRule>,
     pub(crate) predecessor: Option<PredecessorRule>,
@@ -72,7 +72,7 @@ impl CommonState {
         }
     }
 
-    /// Counts the batches of a request, whatever its response is.
+    /// Counts the batches of a request, regardless of its response.
     pub(crate) fn count_received(&mut self, list: &BatchList) {
         let ids = list.batches.iter().filter_map(|batch| batch.header_signature.parse().ok());
         for id in ids {
@@ -115,7 +115,7 @@ impl CommonState {
         self.record.append(Entry { batch: bytes, ..entry })
     }
 
-    /// Records a batch that a fault or a rule has made invalid, whatever it contains.
+    /// Records a batch that a fault or a rule has made invalid, regardless of its content.
     pub(crate) fn record_refused(
         &mut self,
         service_id: &ServiceId,

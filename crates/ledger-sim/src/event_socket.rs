@@ -48,7 +48,7 @@ pub(crate) fn handshake(request: &SimRequest, subscription: Subscription) -> Opt
     Some(response)
 }
 
-/// Why a websocket ends.
+/// The reason why a websocket ends.
 enum WebSocketEnd {
     /// The client has disconnected.
     Disconnected,
@@ -121,7 +121,7 @@ enum Activity {
     SendPing,
     Receive(Message),
     SendEvent,
-    /// The validator has crashed so often.
+    /// The validator has crashed this many times.
     Crashed(u64),
 }
 

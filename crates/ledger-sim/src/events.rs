@@ -22,14 +22,14 @@ pub(crate) struct Events {
     websockets: WebSocketCounts,
 }
 
-/// How many event websockets are open, and how others ended, except those that the ledger has reset.
+/// The number of open event websockets, and how others ended, except those that the ledger has reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WebSocketCounts {
     /// Open websockets.
     pub open: usize,
     /// The client has sent a Close frame.
     pub closed: usize,
-    /// The client has disappeared without one.
+    /// The client has disappeared without a Close frame.
     pub broken: usize,
 }
 
@@ -99,7 +99,7 @@ pub(crate) trait EventFrames: fmt::Debug + Send {
     /// The frames for the event at this position.
     fn frames(&mut self, position: usize, event: &CommitEvent) -> Vec<String>;
 
-    /// The frames that tell the client that the validator behind the interface has ended.
+    /// The frames that notify the client that the validator behind the interface has ended.
     fn disconnected(&self) -> Vec<String> {
         Vec::new()
     }

@@ -18,8 +18,8 @@ pub enum Fault {
     /// A submission is accepted and answered with this delay.
     LateAnswer(Duration),
     /// A submission is handled only after this delay, or when
-    /// [`LedgerSim::deliver_late`](crate::LedgerSim::deliver_late) is called, whether or not its client
-    /// still waits: something between the client and the ledger has kept it.
+    /// [`LedgerSim::deliver_late`](crate::LedgerSim::deliver_late) is called, even if its client does not wait any
+    /// more, as if a proxy had kept it.
     LateArrival(Duration),
     /// The connection is reset after a submission was read. The submission is not accepted.
     ResetBefore,
@@ -27,30 +27,30 @@ pub enum Fault {
     ResetAfter,
     /// A batch is invalid when it is executed.
     Invalid,
-    /// A batch that is executed belongs to a transaction family without a processor: the node answers
-    /// nothing any more until it is restarted. Sawtooth only.
+    /// A batch that is executed belongs to a transaction family without a processor: the node stops answering until it
+    /// is restarted. Sawtooth only.
     NoProcessor,
     /// A batch becomes Valid and stays Valid: its proposal times out and is dropped, and the service
     /// continues with the next batch. Scabbard only.
     DroppedValid,
-    /// A batch that was voted on when its node was killed is dropped once when it is sent again:
-    /// another node of the circuit still has the first proposal. Scabbard only.
+    /// A batch that was being voted on when its node was killed is dropped once when it is sent again, because another
+    /// node of the circuit still has the first proposal. Scabbard only.
     LeftoverProposal,
     /// A node that is killed while a batch is voted on misses its commit, which the other nodes of the
-    /// circuit make. From then on their state differs and nothing is committed. It is for the node that
-    /// is killed. Scabbard only.
+    /// circuit make. From then on their state differs and nothing is committed. Set it at the node that is killed.
+    /// Scabbard only.
     MissedCommit,
     /// A node that is killed while a batch is voted on has written its state alone: the batch stays Valid
     /// at the node that it was sent to, and the state roots differ until
-    /// [`LedgerSim::restore_state`](crate::LedgerSim::restore_state) is called. It is for the node that is
-    /// killed. Scabbard only.
+    /// [`LedgerSim::restore_state`](crate::LedgerSim::restore_state) is called. Set it at the node that is killed.
+    /// Scabbard only.
     WritesAlone,
     /// A batch stays PENDING for ever and is never executed; later ones are. Sawtooth only.
     StaysPending,
     /// A request is answered 401. Scabbard only; Sawtooth has no authorization.
     Unauthorized,
-    /// A request is answered with an HTML page with this HTTP status, as by another server that has taken
-    /// the ledger's address.
+    /// A request is answered with an HTML page and this HTTP status, as if another server had taken the ledger's
+    /// address.
     OtherServer {
         /// The HTTP status.
         status: u16,
@@ -96,7 +96,7 @@ impl Fault {
 pub enum When {
     /// Never.
     Never,
-    /// The next times that it can, up to this number.
+    /// The next times that it is possible, up to this number.
     Next(u32),
     /// Every time.
     Always,

@@ -1,4 +1,4 @@
-//! The id of a ledger's first block: each ledger has its own, and keeps it as long as its record.
+//! The id of a ledger's first block. Each ledger has its own, and keeps it for as long as its record.
 
 use std::{
     fs,

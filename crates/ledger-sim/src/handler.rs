@@ -97,7 +97,7 @@ async fn handle_statuses(
     Ok(corrupt_statuses(response, wrong_typed, &mut state.common))
 }
 
-/// Calls the ledger until it responds. A waiting client occupies a worker in that time.
+/// Calls the ledger until it responds. Meanwhile, a waiting client occupies a worker.
 async fn respond(
     context: &SimContext,
     boot: u64,

@@ -40,12 +40,12 @@ pub(crate) trait SimulatedLedger: Send {
     /// Takes the state of another node, if the ledger has services that several nodes share.
     fn restore_state(&mut self) {}
 
-    /// What batches of the family that is executed have written.
+    /// The values that batches of the executed family have written.
     fn state_values(&self) -> StateValues {
         StateValues::default()
     }
 
-    /// The greatest number of batches that have waited to be executed at once.
+    /// The maximum number of batches that have waited to be executed at once.
     fn most_waiting(&self) -> usize {
         0
     }
@@ -58,7 +58,7 @@ pub(crate) trait SimulatedLedger: Send {
         self.restart(now);
     }
 
-    /// Freezes the node, or ends that.
+    /// Freezes the node, or unfreezes it.
     fn set_frozen(&mut self, _is_frozen: bool) {}
 
     /// Continues after a stop.

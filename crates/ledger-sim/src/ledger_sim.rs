@@ -27,7 +27,7 @@ pub struct LedgerSim {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What other nodes may join.
+/// The chain or circuit that other nodes may join.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedParts {
     pub(crate) chain: SharedChain,
@@ -107,7 +107,7 @@ impl LedgerSim {
         self.context.set_frozen(false);
     }
 
-    /// How many submissions [`Fault::LateArrival`] keeps.
+    /// The number of submissions that [`Fault::LateArrival`] keeps.
     pub fn kept_submissions(&self) -> usize {
         self.context.kept_submissions()
     }
@@ -117,8 +117,8 @@ impl LedgerSim {
         self.context.deliver_late();
     }
 
-    /// Restarts the ledger: connections are reset, and what it had only in memory is lost. Sawtooth
-    /// loses all that is not committed; Scabbard also loses the statuses of committed batches.
+    /// Restarts the ledger: connections are reset, and everything that it had only in memory is lost. Sawtooth loses
+    /// all batches that are not committed; Scabbard also loses the statuses of committed batches.
     pub fn restart(&self) {
         self.context.restart();
     }
@@ -128,8 +128,8 @@ impl LedgerSim {
         self.context.restart_if_idle()
     }
 
-    /// Kills the ledger's process: connections are reset, later ones are refused, and what it had only
-    /// in memory is lost, as by [`LedgerSim::restart`].
+    /// Kills the ledger's process: connections are reset, later ones are refused, and everything that it had only in
+    /// memory is lost, as by [`LedgerSim::restart`].
     pub fn kill(&self) {
         self.port.set_open(false);
         self.context.stop();
@@ -172,20 +172,20 @@ impl LedgerSim {
         self.context.advanced_state().ledger.restore_state();
     }
 
-    /// Restarts Sawtooth's REST API and not its validator: connections are reset, nothing else is lost,
-    /// and events are sent again.
+    /// Restarts Sawtooth's REST API but not its validator: connections are reset, nothing else is lost, and sending of
+    /// events resumes.
     pub fn restart_interface(&self) {
         self.context.restart_interface();
     }
 
-    /// Sends no more events to any client, as a node of Sawtooth after a subscriber has died: websockets
-    /// stay open, pings are answered, and a new client gets the block that was the newest then. It
-    /// ends with a restart of the interface or the ledger.
+    /// Sends no more events to any client, like a node of Sawtooth after a subscriber has died: websockets stay open,
+    /// pings are answered, and a new client gets the block that was the newest at that time. A restart of the interface
+    /// or the ledger ends this.
     pub fn stop_sending_events(&self) {
         self.context.advanced_state().common.events.stop_sending();
     }
 
-    /// How many event websockets are open, and how others ended until now.
+    /// The number of open event websockets, and how others ended until now.
     pub fn websockets(&self) -> WebSocketCounts {
         self.context.state().common.events.websockets()
     }
@@ -200,25 +200,24 @@ impl LedgerSim {
         audit(self.context.advanced_state().common.record.entries(), promised)
     }
 
-    /// Compares the record with what applying the accepted batches one by one comes to, as
-    /// [`audit_state`] does. Sawtooth only.
+    /// Compares the record with the result of applying the accepted batches one by one, as [`audit_state`] does.
+    /// Sawtooth only.
     pub fn audit_state<'a>(&self, batches: impl Into<AuditedBatches<'a>>) -> StateAudit {
         audit_state(self.context.advanced_state().common.record.entries(), batches)
     }
 
-    /// What batches of the family [`StateOperation::FAMILY`](crate::StateOperation::FAMILY) have
-    /// written. Empty on Scabbard.
+    /// The values that batches of the family [`StateOperation::FAMILY`](crate::StateOperation::FAMILY) have written.
+    /// Empty on Scabbard.
     pub fn state_values(&self) -> StateValues {
         self.context.advanced_state().ledger.state_values()
     }
 
-    /// The greatest number of batches that have waited to be executed at once, until now. 0 on Scabbard.
+    /// The maximum number of batches that have waited to be executed at once, until now. 0 on Scabbard.
     pub fn most_waiting(&self) -> usize {
         self.context.state().ledger.most_waiting()
     }
 
-    /// The latest requests, in the order in which they were read. Those that were reset later are
-    /// among them.
+    /// The latest requests, in the order in which they were read, including those that were reset later.
     pub fn requests(&self) -> Vec<LoggedRequest> {
         self.context.state().requests.to_vec()
     }

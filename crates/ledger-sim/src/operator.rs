@@ -18,8 +18,8 @@ pub fn ledger_results(record: &[Entry]) -> HashMap<ItemId, ExecutionResult> {
     results
 }
 
-/// What to decide about a held batch that has this result in the record. There is nothing to decide about one that the
-/// server knows to be not at the ledger: it is released.
+/// The decision about a held batch that has this result in the record. A batch that the server knows not to be at the
+/// ledger needs no decision: it is released.
 pub fn decision_about(batch: &StoredBatch, result: Option<ExecutionResult>) -> Option<Decision> {
     match result {
         Some(ExecutionResult::Applied) => Some(Decision::Committed),

@@ -28,7 +28,7 @@ pub(crate) struct Port {
 
 enum PortSocket {
     Listening(TcpListener),
-    /// Bound, so that no other program gets the port, and not listening.
+    /// Bound but not listening, so that no other program gets the port.
     Closed(Option<TcpSocket>),
 }
 
@@ -42,7 +42,7 @@ impl PortControl {
         (Self(sender), port)
     }
 
-    /// Refuses or accepts connections from now on. It must not be called on a runtime's thread.
+    /// Refuses or accepts connections from now on. Must not be called on a thread of a runtime.
     pub(crate) fn set_open(&self, is_open: bool) {
         let (done, is_done) = oneshot::channel();
         // An error means that the server has ended, so that nothing listens.

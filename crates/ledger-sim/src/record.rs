@@ -27,7 +27,7 @@ pub struct Entry {
     pub result: ExecutionResult,
     /// The bytes of a batch that Sawtooth committed, which it returns on request.
     pub batch: Option<Arc<[u8]>>,
-    /// Whether a fault or a rule made the batch invalid, whatever it contains.
+    /// Whether a fault or a rule made the batch invalid, regardless of its content.
     pub refused: bool,
 }
 
@@ -41,7 +41,7 @@ pub enum ExecutionResult {
     Invalid,
 }
 
-/// Why a record cannot be read or written.
+/// The reason why a record cannot be read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {

@@ -5,7 +5,7 @@ use grid_batch_protocol::{BatchList, Message};
 
 use crate::request::{RequestBody, SimRequest};
 
-/// The kind of a request, which decides the faults that apply to it.
+/// The kind of a request, which decides which faults apply to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
     /// Submits batches.

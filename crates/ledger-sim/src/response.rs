@@ -64,7 +64,7 @@ impl SimResponse {
         Self { content_type: None, ..Self::new(status, "", Bytes::new()) }
     }
 
-    /// What another server answers that has taken the ledger's address.
+    /// The answer of another server that has taken the ledger's address.
     pub(crate) fn page_of_another_server(status: u16) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_FOUND);
         Self::new(status, "text/html", "<html><body>\nThis is another server.\n</body></html>\n")

@@ -113,7 +113,7 @@ impl SimulatedScabbard {
     }
 }
 
-/// Whether a request is about the node and not about a service.
+/// Whether a request is about the node, not about a service.
 fn is_of_node(request: &SimRequest) -> bool {
     let segments = &request.segments()[..];
     request.method == Method::GET

@@ -85,7 +85,7 @@ async fn serve_request(
     let (parts, incoming) = request.into_parts();
     let body = read_body(incoming, context.max_body_bytes).await.map_err(|_| ConnectionReset)?;
     let request = SimRequest::new(parts, body, context.now());
-    // A task of its own handles the request even if the client has disconnected.
+    // A separate task handles the request even if the client has disconnected.
     let task_context = context.clone();
     let response =
         tokio::spawn(async move { handler::handle(&task_context, boot, &request).await });
@@ -108,7 +108,7 @@ async fn serve_request(
     }
 }
 
-/// Reads a body that is too long to its end, too, so that the client reads the response.
+/// Reads a body to its end even if it is too long, so that the client reads the response.
 async fn read_body(mut incoming: Incoming, limit: usize) -> Result<RequestBody, hyper::Error> {
     let mut body = BytesMut::new();
     let mut too_long = None;

@@ -1,5 +1,5 @@
-//! A transaction family whose batches change numbers, so that a test can tell in which order they were
-//! applied, and what applying them one by one comes to.
+//! A transaction family whose batches change numbers, so that a test can find out in which order they were applied, and
+//! the result of applying them one by one.
 
 mod access;
 mod audit;

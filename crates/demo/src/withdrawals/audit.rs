@@ -10,7 +10,7 @@ use super::{
 };
 use crate::DemoError;
 
-/// Identifies a withdrawal on the chain: its amount and its beneficiary, which no other has.
+/// Identifies a withdrawal on the chain by its amount and beneficiary, which are unique.
 type WithdrawalKey = (String, String);
 
 pub(super) fn audit(
@@ -63,7 +63,7 @@ fn agree(withdrawal: &WithdrawalView, polls: &[&Poll]) -> bool {
     }
 }
 
-/// How many withdrawals were made after one of the same gas admin that was requested later.
+/// The number of withdrawals that were made after a withdrawal of the same gas admin that was requested later.
 fn out_of_order(plan: &WithdrawalPlan, polls: &[Poll]) -> usize {
     let position = |poll: &Poll| {
         plan.requests().iter().position(|request| request.amount.to_string() == poll.amount)

@@ -52,7 +52,7 @@ impl DemoChain {
         self.pools.iter().enumerate().map(move |(index, pool)| (pool.address(), index.min(last)))
     }
 
-    /// A beneficiary's address; any will do.
+    /// A beneficiary's address, which is arbitrary.
     pub(super) fn beneficiary(index: usize) -> String {
         format!("0x{:040x}", 0x00c0_ffee_0000_usize + index)
     }
@@ -76,7 +76,7 @@ impl DemoChain {
         Ok(polls.into_iter().flatten().collect())
     }
 
-    /// The highest gas price that a transaction offered, in wei.
+    /// The maximum gas price that a transaction offered, in wei.
     pub(super) fn gas_bid(&self, hash: &str) -> Result<u128, DemoError> {
         let transaction = self.anvil.rpc("eth_getTransactionByHash", json!([hash]))?;
         Ok(parse_quantity(&transaction["maxFeePerGas"]))

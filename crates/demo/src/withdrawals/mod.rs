@@ -1,5 +1,5 @@
-//! The demonstration of withdrawals: the server as a process over a chain of one node. On the way
-//! the server is killed, and the gas price rises above the maximum for a while.
+//! The demonstration of withdrawals: the server as a process over a chain of one node. During the run, the server is
+//! killed, and the gas price rises above the maximum for a while.
 
 mod audit;
 mod chain;
@@ -36,7 +36,7 @@ use settings::MAXIMUM_GAS_PRICE_GWEI;
 pub struct WithdrawalDemoOptions {
     /// The program `grid-batch`.
     pub program: PathBuf,
-    /// The number of withdrawals, without those of the reward.
+    /// The number of withdrawals, not counting those of the reward.
     pub withdrawals: usize,
     /// The database's URL; `None` for an SQLite file that is removed afterwards.
     pub database: Option<String>,

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::chain::DemoChain;
 
-/// All requests, in order. Each has an amount that no other has: by it the chain's record is
-/// compared.
+/// All requests, in order. Each has a unique amount, by which it is found in the chain's record.
 pub(super) struct WithdrawalPlan {
     requests: Vec<WithdrawalRequest>,
     reward_pool: String,

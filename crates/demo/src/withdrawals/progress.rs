@@ -5,7 +5,7 @@ use super::client::WithdrawalView;
 /// The progress of a demonstration of withdrawals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WithdrawalProgress {
-    /// What has just happened; empty if nothing has.
+    /// The latest event; empty if there was none.
     pub event: &'static str,
     /// The time since the start.
     pub time: Duration,
@@ -29,7 +29,7 @@ impl WithdrawalProgress {
         self.withdrawn + self.failed
     }
 
-    /// Whether anything but time and event has changed.
+    /// Whether anything has changed except time and event.
     pub(super) fn differs_from(&self, last: &Self) -> bool {
         Self { time: last.time, event: last.event, ..*self } != *last
     }
@@ -50,7 +50,7 @@ impl WithdrawalProgress {
 }
 
 impl WithdrawalProgress {
-    /// The numbers of the progress by their names, and what each means.
+    /// The numbers of the progress: the name, the value and the meaning of each.
     pub const WORDS: [(&str, &str); 5] = [
         ("promised", "the server has accepted them"),
         ("under way", "sent to the chain, and not final there"),

@@ -33,7 +33,7 @@ pub struct WithdrawalReport {
     pub seconds: f64,
 }
 
-/// What was counted during the run.
+/// The numbers that were counted during the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WithdrawalCounts {
     pub(super) claims_refused: usize,
@@ -43,7 +43,7 @@ pub(super) struct WithdrawalCounts {
 }
 
 impl WithdrawalReport {
-    /// Whether no number is wrong that must be 0.
+    /// Whether all numbers that must be 0 are 0.
     pub fn is_clean(&self) -> bool {
         let Self { lost, paid_twice, unpromised, out_of_order, misreported, .. } = self;
         [lost, paid_twice, unpromised, out_of_order, misreported, &self.bids_above_the_cap]
@@ -61,9 +61,9 @@ impl fmt::Display for WithdrawalReport {
             ("failed, with a reason", self.failed, "the pool refused them"),
             ("lost", self.lost, "neither paid nor refused: must be 0"),
             ("paid twice", self.paid_twice, "must be 0"),
-            ("unpromised", self.unpromised, "paid, and not requested: must be 0"),
+            ("unpromised", self.unpromised, "paid, but not requested: must be 0"),
             ("out of order", self.out_of_order, "paid after a later one: must be 0"),
-            ("misreported", self.misreported, "the server says something else: must be 0"),
+            ("misreported", self.misreported, "the server reports another result: must be 0"),
             (
                 "bids above the cap",
                 self.bids_above_the_cap,

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::DemoError;
 
-/// A running server. It is killed when this value is dropped, or when this process ends in any way.
+/// A running server. It is killed when this value is dropped, or when this process ends for any reason.
 pub(super) struct ServerProcess {
     shell: Child,
     url: String,

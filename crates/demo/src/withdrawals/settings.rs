@@ -1,6 +1,6 @@
 //! The server's settings for a chain with a block each second.
 
-/// The gas price from which on withdrawals are parked.
+/// Withdrawals are parked at this gas price and above.
 pub(super) const MAXIMUM_GAS_PRICE_GWEI: u64 = 200;
 
 /// The server's settings.
@@ -12,7 +12,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("ledger.request_timeout", "2s"),
     ("evm.gate_interval", "1s"),
     ("evm.confirmations", "2"),
-    // So that few withdrawals are enough to have some that are not signed when the gas price rises.
+    // A low value, so that some of the few withdrawals are not signed yet when the gas price rises.
     ("evm.in_flight", "1"),
     ("evm.resend_after", "2s"),
     ("claims.idle_expiry", "2s"),

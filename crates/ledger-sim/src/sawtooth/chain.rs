@@ -20,12 +20,12 @@ use crate::{
     state::{BatchAccess, is_executed},
 };
 
-/// How long the validator keeps an invalid batch after it was last asked about it. It removes what is
-/// older when another batch is invalid.
+/// How long the validator keeps an invalid batch after it was last asked about it. It removes older batches when
+/// another batch is invalid.
 const INVALID_KEPT_FOR: Duration = Duration::from_secs(600);
 /// How long a batch waits for its dependencies.
 const INCOMPLETE_KEPT_FOR: Duration = Duration::from_secs(20 * 60);
-/// How often an invalid transaction is listed: each attempt to put it into a block adds it again.
+/// How many times an invalid transaction is listed: each attempt to put it into a block adds it again.
 const INVALID_REPETITIONS: usize = 3;
 
 /// The validator's committed, waiting and invalid batches.
@@ -46,7 +46,7 @@ pub(super) struct Chain {
     /// Batches that stay pending and are never executed.
     stuck: HashSet<ItemId>,
     node: ChainNode,
-    /// What the committed batches have written.
+    /// The values that the committed batches have written.
     values: StateValues,
     /// The interval of the last block, counted from the start of time.
     last_interval: Option<i64>,
@@ -283,12 +283,12 @@ impl Chain {
         Ok(false)
     }
 
-    /// Why a rule or a fault makes the batch invalid, whatever it contains.
+    /// The reason why a rule or a fault makes the batch invalid, regardless of its content.
     fn why_refused(&self, batch: &VerifiedBatch, common: &mut CommonState) -> Option<String> {
         self.missing_predecessor(batch, common).or_else(|| common.execute(batch))
     }
 
-    /// Why what the batch contains makes it invalid.
+    /// The reason why the batch is invalid by its content.
     fn why_invalid(&self, pooled: &PooledBatch) -> Option<String> {
         let batch = &pooled.batch;
         if !self.depends_only_on(batch, |id| self.applied.contains_key(id)) {
@@ -325,14 +325,14 @@ impl Chain {
         Ok(true)
     }
 
-    /// Why the batch is invalid at a node that has not applied what it needs.
+    /// The reason why the batch is invalid at a node that has not applied the batch that it needs.
     fn missing_predecessor(&self, batch: &VerifiedBatch, common: &CommonState) -> Option<String> {
         let needed = common.predecessor.as_ref().and_then(|rule| rule(batch))?;
         let is_missing = !self.committed.contains_key(&needed);
         is_missing.then(|| format!("this node has not applied the batch {needed}"))
     }
 
-    /// Adds to what is known of a batch that was invalid before.
+    /// Adds an entry to a batch that was invalid before.
     fn remember_invalid(&mut self, batch: &VerifiedBatch, message: &str, now: Timestamp) {
         let new = || InvalidBatch { transactions: Vec::new(), last_use: now };
         if !self.invalid.contains_key(&batch.id()) {

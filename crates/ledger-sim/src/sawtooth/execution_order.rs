@@ -7,7 +7,7 @@ use grid_batch_protocol::VerifiedBatch;
 
 use crate::{random::Random, state::BatchAccess};
 
-/// How many waiting batches are executed in any order, at most.
+/// The maximum number of waiting batches that are executed in any order.
 const WINDOW: usize = 300;
 
 /// A batch in the queue of a validator.
@@ -36,8 +36,8 @@ impl PooledBatch {
     }
 }
 
-/// Takes the batches that are due from the queue, in an order in which none precedes an earlier one that it
-/// conflicts with or depends on. The caller returns those that it does not execute.
+/// Takes the due batches from the queue, in an order in which no batch precedes an earlier batch that it conflicts with
+/// or depends on. The caller returns the batches that it does not execute.
 pub(super) fn take_in_any_order(
     pool: &mut VecDeque<PooledBatch>,
     now: Timestamp,
@@ -45,7 +45,7 @@ pub(super) fn take_in_any_order(
 ) -> Vec<(usize, PooledBatch)> {
     let mut due = take_in_order(pool, now);
     let mut ordered = Vec::with_capacity(due.len());
-    // How many earlier batches each one must follow that are not in the order yet.
+    // For each batch, the number of earlier batches that it must follow and that are not in the order yet.
     let mut waits_for: Vec<usize> = (0..due.len())
         .map(|later| (0..later).filter(|it| due[later].1.must_follow(&due[*it].1)).count())
         .collect();

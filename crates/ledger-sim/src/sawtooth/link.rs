@@ -22,7 +22,7 @@ pub(super) fn build(request: &SimRequest, path: &str, ids: Option<&str>) -> Stri
     format!("{scheme}://{host}{prefix}{path}{separator}{}", queries.join("&"))
 }
 
-/// The original value that a proxy reports in `Forwarded`, or else in `X-Forwarded-…`.
+/// The original value that a proxy reports in `Forwarded`, otherwise in `X-Forwarded-…`.
 fn forwarded<'a>(request: &'a SimRequest, key: &str) -> Option<Cow<'a, str>> {
     let standard = request.header("forwarded").and_then(|header| parameter(header, key));
     let common = || request.header(&format!("x-forwarded-{key}"));

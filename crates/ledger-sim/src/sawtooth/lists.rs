@@ -19,7 +19,7 @@ use crate::{request::SimRequest, response::SimResponse};
 const USUAL_LIMIT: usize = 100;
 const FULL_ADDRESS: usize = 70;
 
-/// What `GET /status` says of a validator.
+/// The answer of a validator to `GET /status`.
 pub(super) fn status() -> Value {
     json!({ "endpoint": "tcp://127.0.0.1:8800", "peers": [] })
 }
@@ -70,7 +70,7 @@ impl SimulatedSawtooth {
         Ok(respond(StatusCode::OK, &answer))
     }
 
-    /// The blocks, the newest first: one for each batch, and the first one.
+    /// The blocks, the newest first: one for each batch, and the first block of the chain.
     pub(super) fn block_list(&self) -> Vec<Value> {
         let ids: Vec<String> = self.chain.newest_first().map(|(id, _)| block_id(id)).collect();
         let batches = self.chain.newest_first().map(|(id, _)| Some(id)).chain([None]);
@@ -103,7 +103,7 @@ impl SimulatedSawtooth {
         respond(StatusCode::OK, &json!({ "data": data, "link": link }))
     }
 
-    /// The entries from the one that `start` names on, up to `limit`, with a link to the next ones.
+    /// Up to `limit` entries, beginning with the one that `start` names, with a link to the next ones.
     pub(super) fn page(
         &self,
         request: &SimRequest,

@@ -7,7 +7,7 @@ use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_protocol::VerifiedBatch;
 use grid_batch_support::lock;
 
-/// What the nodes of one chain have committed, in order. Clones are the same chain.
+/// The batches that the nodes of one chain have committed, in order. Clones share the chain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedChain(Arc<Mutex<ChainState>>);
 
@@ -31,7 +31,7 @@ pub(super) struct ChainNode {
     chain: SharedChain,
     number: usize,
     lag: Duration,
-    /// How many batches of the chain this node has applied or passed over.
+    /// The number of batches of the chain that this node has applied or skipped.
     applied: usize,
 }
 
@@ -78,7 +78,7 @@ impl ChainNode {
         lock(&self.chain.0).batches.iter().any(|shared| has_it(&shared.batch))
     }
 
-    /// Whether this is true of a batch of another node that this one has not applied yet.
+    /// Whether the condition holds for a batch of another node that this node has not applied yet.
     pub(super) fn has_unapplied(&self, condition: impl Fn(&VerifiedBatch) -> bool) -> bool {
         let state = lock(&self.chain.0);
         let later = state.batches.iter().skip(self.applied);

@@ -18,16 +18,16 @@ pub(crate) enum AllowedKeys {
     Any,
     /// Only these keys.
     Only {
-        /// They may do everything.
+        /// Keys that may do everything.
         keys: HashSet<PublicKey>,
-        /// They may only read.
+        /// Keys that may only read.
         readers: HashSet<PublicKey>,
     },
 }
 
 impl AllowedKeys {
-    /// Checks the Cylinder token of a request. The response is the same for a missing token, an
-    /// invalid one, and one of a key that is not allowed.
+    /// Checks the Cylinder token of a request. The response is the same for a missing token, an invalid one, and one
+    /// with a key that is not allowed.
     pub(super) fn check(&self, request: &SimRequest) -> Result<(), SimResponse> {
         let Some(header) = request.headers.get("authorization") else { return Err(unauthorized()) };
         let header = header.to_str().map_err(|_| bad_header())?;

@@ -1,8 +1,8 @@
-//! What the nodes of a circuit share of their services.
+//! The state of services that the nodes of a circuit share.
 //!
 //! Each node has its own queue and its own statuses. A batch is proposed to the other nodes after the
-//! node that received it has executed it, one proposal at a time, and is committed if all nodes are
-//! there for the whole of it and agree about the state.
+//! node that received it has executed it, one proposal at a time, and is committed if all nodes are present during the
+//! whole vote and agree about the state.
 
 use std::{
     collections::HashSet,
@@ -39,7 +39,7 @@ impl Circuits {
     }
 }
 
-/// A service as the nodes of its circuit share it. Clones are the same service.
+/// A service as the nodes of its circuit share it. Clones share the service.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedService(Arc<Mutex<SharedState>>);
 
@@ -81,7 +81,7 @@ struct LogEntry {
     missed_by: Option<usize>,
 }
 
-/// What a node hears from another one.
+/// A message from another node.
 #[derive(Debug, Clone)]
 pub(super) enum PeerUpdate {
     Proposed(VerifiedBatch, Timestamp),
@@ -93,7 +93,7 @@ pub(super) enum PeerUpdate {
 pub(super) struct CircuitNode {
     service: SharedService,
     number: usize,
-    /// How much of the log this node has followed.
+    /// The position in the log up to which this node has followed it.
     seen: usize,
 }
 
@@ -185,7 +185,7 @@ impl CircuitNode {
         state.log.push(LogEntry { node: self.number, news, missed_by: None });
     }
 
-    /// Drops the batch whose turn it is, which stays Valid until the turn ends.
+    /// Drops the batch of the turn, which stays Valid until the turn ends.
     pub(super) fn drop_proposal(&self) {
         if let Some(turn) = &mut lock(&self.service.0).turn {
             turn.is_interrupted = true;
@@ -237,7 +237,7 @@ impl CircuitNode {
         lock(&self.service.0).left_behind.remove(id)
     }
 
-    /// What the next entry of another node says, if there is one.
+    /// The next message of another node, if there is one.
     pub(super) fn news(&self) -> Option<Option<PeerUpdate>> {
         let state = lock(&self.service.0);
         let entry = state.log.get(self.seen)?;
@@ -273,7 +273,7 @@ impl CircuitNode {
         }
     }
 
-    /// Whether the vote of a frozen node is missing, and nothing else.
+    /// Whether only the vote of a frozen node is missing.
     pub(super) fn waits_for_frozen_node(&self) -> bool {
         lock(&self.service.0).waits_for_frozen_node()
     }
@@ -290,7 +290,7 @@ impl CircuitNode {
     }
 }
 
-/// A node that is gone votes no more.
+/// A node that is gone does not vote any more.
 impl Drop for CircuitNode {
     fn drop(&mut self) {
         let now = self.free_since();

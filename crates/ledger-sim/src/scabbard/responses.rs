@@ -62,7 +62,7 @@ fn bare_json(status: StatusCode, body: &impl Serialize) -> SimResponse {
     SimResponse::new(status, JSON, serde_json::to_vec(body).unwrap_or_default())
 }
 
-/// The list of a node that has none of what it lists.
+/// An empty list.
 pub(super) fn empty_list() -> SimResponse {
     let paging = value!({ "current": "/", "offset": 0, "limit": 100, "total": 0 });
     json(StatusCode::OK, &value!({ "data": [], "paging": paging }))

@@ -18,8 +18,8 @@ use crate::{
     events::CommitEvent,
 };
 
-/// A Scabbard service at one node: a queue whose batches are executed and committed one after the
-/// other, and those of the circuit's other nodes.
+/// A Scabbard service at one node: a queue whose batches are executed and committed one after the other, and the
+/// batches of the circuit's other nodes.
 #[derive(Debug)]
 pub(super) struct ScabbardService {
     id: ServiceScopeId,
@@ -30,7 +30,7 @@ pub(super) struct ScabbardService {
     is_open: bool,
     /// The transactions that have receipts. Committing one again is an error.
     receipts: HashSet<ItemId>,
-    /// What batches have written since the start.
+    /// The values that batches have written since the start.
     values: StateValues,
 }
 
@@ -62,7 +62,7 @@ enum HeadStage {
     Stuck,
 }
 
-/// How often a node looks for votes that are missing.
+/// The interval at which a node looks for missing votes.
 const VOTE_INTERVAL: Duration = Duration::from_millis(5);
 
 impl ScabbardService {
@@ -226,7 +226,7 @@ impl ScabbardService {
         Ok(())
     }
 
-    /// Executes a batch. Returns its next stage and the end of that, or `None` if it is invalid.
+    /// Executes a batch. Returns its next stage and when that ends, or `None` if it is invalid.
     fn execute(
         &mut self,
         head: &mut HeadBatch,
@@ -265,8 +265,8 @@ impl ScabbardService {
         }))
     }
 
-    /// The next stage of a batch that not all nodes have voted on: a frozen one may vote until the coordinator
-    /// gives the batch up.
+    /// The next stage of a batch for which votes are missing: a frozen node may vote until the coordinator gives the
+    /// batch up.
     fn wait_for_votes(
         &self,
         head: &HeadBatch,
@@ -321,7 +321,7 @@ impl ScabbardService {
         Ok(())
     }
 
-    /// What a batch of another family contains is not executed.
+    /// The transactions of other families are not executed.
     fn write_state(&mut self, batch: &VerifiedBatch) {
         if let Ok(batch) = Batch::decode(batch.bytes()) {
             // A ledger of this kind refuses no batch because of its contents.

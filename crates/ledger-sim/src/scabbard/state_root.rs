@@ -4,7 +4,8 @@ use grid_batch_core::ItemId;
 
 use crate::random::Random;
 
-/// A number for the state of a service: it follows from the transactions that changed it, in order.
+/// A number that identifies the state of a service. It is computed from the transactions that changed the state, in
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StateRoot([u64; 4]);
 

@@ -1,9 +1,9 @@
 use grid_batch_protocol::{Batch, Message, TransactionHeader, VerifiedBatch};
 
-/// The ledger's settings, and who may do what.
+/// The prefixes of the ledger's settings and permissions.
 const READ_BY_THE_LEDGER: [&str; 2] = ["000000", "00001d"];
 
-/// What a transaction or all transactions of a batch declare. It is computed here and not by the code that
+/// The declarations of a transaction or of all transactions of a batch. They are computed here, not by the code that
 /// these ledgers test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct BatchAccess {
@@ -16,7 +16,7 @@ impl BatchAccess {
         Self::of_headers(batch.transactions().iter().map(|transaction| transaction.header()))
     }
 
-    /// What a batch declares, as far as it can be decoded.
+    /// The declarations of a batch, as far as it can be decoded.
     pub(crate) fn of_batch(batch: &Batch) -> Self {
         let decode = |bytes: &[u8]| TransactionHeader::decode(bytes).ok();
         let headers: Vec<_> = batch
@@ -27,7 +27,7 @@ impl BatchAccess {
         Self::of_headers(headers.iter())
     }
 
-    /// What transactions with these headers declare together.
+    /// The combined declarations of transactions with these headers.
     pub(crate) fn of_headers<'a>(headers: impl Iterator<Item = &'a TransactionHeader>) -> Self {
         let mut access = Self::default();
         for header in headers {
@@ -37,7 +37,7 @@ impl BatchAccess {
         access
     }
 
-    /// The same, where a batch that writes what the ledger itself reads writes everything.
+    /// The same, except that a batch that writes addresses which the ledger itself reads counts as writing everything.
     pub(crate) fn with_reads_of_the_ledger(mut self) -> Self {
         let is_read = |prefix: &String| {
             READ_BY_THE_LEDGER.iter().any(|namespace| prefixes_overlap(prefix, namespace))
@@ -48,12 +48,12 @@ impl BatchAccess {
         self
     }
 
-    /// The declared beginnings of addresses that are read.
+    /// The declared prefixes of addresses that are read.
     pub(crate) fn reads(&self) -> &[String] {
         &self.reads
     }
 
-    /// The declared beginnings of addresses that are written.
+    /// The declared prefixes of addresses that are written.
     pub(crate) fn writes(&self) -> &[String] {
         &self.writes
     }
@@ -74,7 +74,7 @@ impl BatchAccess {
     }
 }
 
-/// Whether an address can begin with both.
+/// Whether an address can begin with both prefixes.
 pub(crate) fn prefixes_overlap(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }

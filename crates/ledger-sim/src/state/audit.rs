@@ -16,9 +16,9 @@ use crate::{Entry, ExecutionResult};
 /// The batches of an audit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AuditedBatches<'a> {
-    /// Those that were accepted, in order.
+    /// The accepted batches, in order.
     pub accepted: &'a [Batch],
-    /// Those of them that an operator has ended as invalid.
+    /// The accepted batches that an operator has ended as invalid.
     pub ended: &'a [ItemId],
     /// Batches of other clients. They are applied in between, and may be lost.
     pub of_others: &'a [Batch],
@@ -42,20 +42,19 @@ impl<'a, const N: usize> From<&'a [Batch; N]> for AuditedBatches<'a> {
     }
 }
 
-/// The differences between what a ledger has executed and what applying the accepted batches one by one
-/// comes to.
+/// The differences between a ledger's record and the result of applying the accepted batches one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateAudit {
     /// The number of accepted batches.
     pub accepted: usize,
     /// The number of accepted batches that were applied.
     pub applied: usize,
-    /// The number of accepted batches that were only found invalid, or that were not sent because what they
-    /// depend on is invalid.
+    /// The number of accepted batches that were only found invalid, or that were not sent because a dependency is
+    /// invalid.
     pub invalid: usize,
     /// Addresses whose numbers differ.
     pub wrong_values: Vec<WrongValue>,
-    /// Batches that were applied and should be invalid, or the other way round.
+    /// Batches that were applied although they should be invalid, or the reverse.
     pub wrong_results: Vec<WrongResult>,
     /// Batches that were never executed although they are valid.
     pub lost: Vec<ItemId>,
@@ -67,23 +66,23 @@ pub struct StateAudit {
     pub unaccepted: Vec<ItemId>,
 }
 
-/// A number of the ledger that applying the batches one by one does not come to.
+/// A number of the ledger that differs from the result of applying the batches one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongValue {
     /// Its address.
     pub address: String,
-    /// The number that it should be.
+    /// The expected number.
     pub expected: u64,
     /// The number of the ledger.
     pub found: u64,
 }
 
-/// A batch whose result differs from the one that it has when the batches are applied one by one.
+/// A batch whose result differs from its result when the batches are applied one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongResult {
     /// The batch.
     pub batch_id: ItemId,
-    /// The result that it should have.
+    /// The expected result.
     pub expected: ExecutionResult,
     /// The result in the record.
     pub found: ExecutionResult,
@@ -118,13 +117,12 @@ impl fmt::Display for StateAudit {
     }
 }
 
-/// Compares a record of Sawtooth with what applying the accepted batches one by one, in the order in
-/// which they were accepted, comes to: the numbers of the state, the result of each batch, and the order of
-/// those that conflict. Batches that do not conflict may have been applied in any order.
-///
-/// A batch that was accepted before what it depends on counts from when that one came. A batch that was
-/// refused by a fault or a rule, whatever it contains, counts as invalid. So does one with a transaction that
-/// was applied with an earlier batch.
+/// Compares a record of Sawtooth with the result of applying the accepted batches one by one, in the order in which
+/// they were accepted: the numbers of the state, the result of each batch, and the order of batches that conflict.
+/// Batches that do not conflict may have been applied in any order.
+/// A batch that was accepted before its dependency has the position at which the dependency arrived. A batch that a
+/// fault or a rule refused, regardless of its content, counts as invalid. A batch with a transaction that was applied
+/// with an earlier batch does, too.
 pub fn audit_state<'a>(record: &[Entry], batches: impl Into<AuditedBatches<'a>>) -> StateAudit {
     let AuditedBatches { accepted, ended, of_others } = batches.into();
     let findings = findings(record);
@@ -171,7 +169,7 @@ struct Transactions {
 }
 
 impl Transactions {
-    /// Whether a batch can be applied after these: what it depends on was applied, and none of its own.
+    /// Whether a batch can be applied after these: its dependencies were applied, and none of its own transactions.
     fn let_apply(&self, Ordered { batch, is_late }: &Ordered<'_>) -> bool {
         let mut dependencies = batch.dependencies.iter();
         let was_not_sent = *is_late && batch.findings.position.is_none();

@@ -13,14 +13,15 @@ pub enum StateOperation {
         /// The number.
         number: u64,
     },
-    /// Replaces a number by one that follows from it and from `number`, in another way for each order.
+    /// Replaces a number by one that is computed from it and from `number`. The result depends on the order of such
+    /// operations.
     Append {
         /// Where it is read and written.
         address: String,
         /// The number that is appended.
         number: u64,
     },
-    /// Appends the number at one address to that at another one.
+    /// Appends the number at one address to the number at another address.
     AppendFrom {
         /// Where it is only read.
         source: String,
@@ -45,7 +46,7 @@ impl StateOperation {
     pub const SETTING: &str =
         "0000000000000000000000000000000000000000000000000000000000000000000000";
 
-    /// A transaction with these operations. Its inputs and outputs are still to be declared.
+    /// A transaction with these operations. The caller must declare its inputs and outputs.
     pub fn transaction(operations: &[Self]) -> TransactionBuilder {
         let lines: Vec<_> = operations.iter().map(ToString::to_string).collect();
         TransactionBuilder::new(Self::FAMILY, Self::VERSION).payload(lines.join("\n"))

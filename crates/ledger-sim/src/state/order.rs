@@ -8,7 +8,7 @@ use grid_batch_protocol::{Batch, Message, TransactionHeader};
 use super::BatchAccess;
 use crate::{Entry, ExecutionResult};
 
-/// An accepted batch, and what the record says about it.
+/// An accepted batch, and its entries in the record.
 #[derive(Debug)]
 pub(super) struct AuditedBatch<'a> {
     pub(super) id: ItemId,
@@ -66,8 +66,8 @@ impl<'a> AuditedBatch<'a> {
         })
     }
 
-    /// Whether it can be expected that the ledger applies it. What other clients sent may be lost, and an
-    /// operator's decision is for good.
+    /// Whether the ledger is expected to apply it. Batches of other clients may be lost, and an operator's decision is
+    /// final.
     pub(super) fn may_apply(&self) -> bool {
         match self.origin {
             Origin::Accepted => true,
@@ -115,17 +115,17 @@ pub(super) struct Ordered<'a> {
     pub(super) is_late: bool,
 }
 
-/// The batches in the order in which they were accepted. A batch that depends on one that was accepted later,
-/// or on such a batch, has no position in that order until the other one has come: it gets the one at which it
-/// was executed, behind all that it conflicts with or depends on and that was executed before it. So do the
-/// batches of other clients.
+/// The batches in the order in which they were accepted. A batch that depends on a batch that was accepted later,
+/// directly or indirectly, has no position in that order until the other batch has arrived. It gets the position of its
+/// execution, behind all batches that it conflicts with or depends on and that were executed before it. Batches of
+/// other clients get their positions in the same way.
 pub(super) fn serial_order<'a>(batches: &'a [AuditedBatch<'a>]) -> Vec<Ordered<'a>> {
     let appliers = appliers(batches);
     let (mut order, mut late) = (Vec::new(), Vec::new());
     let mut placed: HashSet<ItemId> = HashSet::new();
     let mut placed_batches: HashSet<ItemId> = HashSet::new();
     for batch in batches {
-        // A transaction that was applied with a later batch than the one that had it first.
+        // A transaction that was applied with a later batch than the first that had it.
         let came_later = |id: &ItemId| {
             batch.findings.times_applied > 0
                 && appliers.get(id).is_some_and(|applier| !placed_batches.contains(applier))

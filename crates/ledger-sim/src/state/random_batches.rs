@@ -6,13 +6,13 @@ use crate::random::Random;
 
 mod repeated;
 
-/// The beginning of all addresses of these batches, except the ledger's setting.
+/// The prefix of all addresses of these batches, except the ledger's setting.
 const NAMESPACE: &str = "5a7e";
-/// How many addresses are used by many batches.
+/// The number of addresses that many batches use.
 const SHARED: u64 = 24;
 /// The length of a prefix that covers a group of these.
 const GROUP: usize = 8;
-/// How many of the latest transactions others may depend on.
+/// The number of latest transactions that others may depend on.
 const RECENT: usize = 12;
 
 /// Random batches of the family [`StateOperation::FAMILY`]: independent ones, ones that conflict at single
@@ -39,7 +39,7 @@ pub struct RandomBatches {
     kept_back: Vec<Batch>,
 }
 
-/// What one transaction does and declares.
+/// The operations and declarations of one transaction.
 struct Plan {
     operations: Vec<StateOperation>,
     inputs: Vec<String>,
@@ -67,8 +67,8 @@ impl RandomBatches {
         Self { has_dependencies: false, ..self }
     }
 
-    /// The same without batches whose result depends on the state. Each of them is either valid or invalid
-    /// however often and late the ledger executes it.
+    /// The same without batches whose result depends on the state. Each of the others is either valid or invalid,
+    /// however often and whenever the ledger executes it.
     #[must_use]
     pub fn with_fixed_results(self) -> Self {
         Self { has_fixed_results: true, ..self }
@@ -102,7 +102,7 @@ impl RandomBatches {
         self.sign([append(shared_address(0), self.made)], &[])
     }
 
-    /// Keeps back the batch that the returned one depends on.
+    /// Keeps the batch back that the returned one depends on.
     fn batch_before_its_dependency(&mut self) -> Batch {
         let dependency = self.batch();
         let id = dependency.transactions.first().and_then(|it| it.header_signature.parse().ok());

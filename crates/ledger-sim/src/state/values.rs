@@ -4,7 +4,7 @@ use grid_batch_protocol::{Batch, Message, Transaction, TransactionHeader, Verifi
 
 use super::{BatchAccess, StateOperation};
 
-/// The numbers at the addresses of a ledger. What was never written is 0.
+/// The numbers at the addresses of a ledger. An address that was never written has 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateValues(BTreeMap<String, u64>);
 
@@ -22,7 +22,7 @@ impl StateValues {
         Ok(())
     }
 
-    /// What a batch writes, or why it is invalid.
+    /// The numbers that a batch writes, or why it is invalid.
     pub(crate) fn changes_by(&self, batch: &Batch) -> Result<BTreeMap<String, u64>, String> {
         let mut changes = BTreeMap::new();
         for transaction in &batch.transactions {
@@ -47,7 +47,8 @@ pub(crate) fn is_executed(batch: &VerifiedBatch) -> bool {
     batch.transactions().iter().any(|it| it.header().family_name == StateOperation::FAMILY)
 }
 
-/// What one transaction sees: the state with the changes of its batch, within what it declares.
+/// The state that one transaction sees: that of the ledger with the changes of its batch, limited to the addresses that
+/// it declares.
 struct Context<'a> {
     values: &'a StateValues,
     changes: &'a mut BTreeMap<String, u64>,

@@ -3,13 +3,13 @@ use grid_batch_protocol::{Batch, BatchBuilder, Transaction};
 
 use super::{Plan, RandomBatches, append};
 
-/// Batches with transactions of earlier ones. A ledger applies a transaction once.
+/// Batches with transactions of earlier batches. A ledger applies a transaction once.
 impl RandomBatches {
-    /// Another batch with one of the transactions of this one, and with a new one or alone.
+    /// Another batch with one of the transactions of this batch, with a new transaction or alone.
     pub fn repeating(&mut self, batch: &Batch) -> Batch {
         let count = batch.transactions.len().max(1);
         let repeated = batch.transactions.get(self.random.next() as usize % count).cloned();
-        // Alone, the only transaction of a batch is the same batch.
+        // A batch with only the transaction of a one-transaction batch would be the same batch.
         let is_alone = count > 1 && self.one_in(2);
         let plan = (!is_alone).then(|| self.plan());
         let new = plan.map(|plan| self.transaction(plan));
