@@ -74,9 +74,8 @@ fn service_flag() -> Arg {
 /// The flag with the attempt that a decision is about.
 pub(in crate::commands) fn attempt_flag() -> Arg {
     Arg::new("attempt").long("attempt").value_name("NUMBER").value_parser(value_parser!(u32)).help(
-        "Number of the attempt that the decision is about, as `show` and `held` print it; 0 for a batch that was \
-         never tried. Nothing changes if the batch has another attempt by now. For batches with different \
-         attempts, name each as ID@ATTEMPT",
+        "The attempt that the decision is about, as `show` and `held` print it; 0 if the batch was never tried. \
+         Nothing changes if the batch has another attempt by now. Name batches with different attempts as ID@ATTEMPT",
     )
 }
 

@@ -21,10 +21,8 @@ pub(super) fn command() -> Command {
         .long_about(
             "Requests a withdrawal from a pool, and prints its id once it is stored. While the server is busy, \
              the request is repeated.\n\n\
-             Exit codes: 0 if the withdrawal is stored or, with --wait, made; 1 if it is refused or has failed; 2 for \
-             wrong arguments; 3 if --timeout has passed; 4 if the server does not answer. In the last case the server \
-             may have stored the withdrawal: repeat the request with the idempotency key that is printed, and it pays \
-             once.",
+             Exit codes are those of `grid-batch submit`. If the server does not answer (4), it may have stored \
+             the withdrawal: repeat the request with the printed idempotency key, and it pays once.",
         )
         .arg(required("pool").value_name("ADDRESS").help("The pool that pays"))
         .arg(required("beneficiary").value_name("ADDRESS").help("The account that is paid"))
@@ -41,7 +39,7 @@ pub(super) fn command() -> Command {
             Arg::new("idempotency-key")
                 .long("idempotency-key")
                 .value_name("TEXT")
-                .help("Marks a repetition: requests with the same key are one withdrawal [default: a random key]"),
+                .help("Requests with the same key are one withdrawal [default: a random key]"),
         )
         .arg(
             Arg::new("wait")
