@@ -12,7 +12,7 @@ use crate::{
     transport::HttpTransport,
 };
 
-/// Which server, and how it is used.
+/// The server, and options for its use.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// The URL of the server, such as `http://127.0.0.1:8080`.

@@ -20,7 +20,7 @@ pub struct Audit {
     pub lost: Vec<ItemId>,
     /// Promised batches that were applied more than once.
     pub duplicated: Vec<ItemId>,
-    /// Batches whose first application came after that of a later batch of the same service.
+    /// Batches that were first applied after a later batch of the same service.
     pub out_of_order: Vec<ItemId>,
     /// Batches that were applied but not promised.
     pub unpromised: Vec<ItemId>,

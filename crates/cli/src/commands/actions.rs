@@ -33,7 +33,7 @@ pub(crate) fn command() -> Command {
 }
 
 fn argument(name: &'static str, value: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(format!("Only those of this {name}"))
+    Arg::new(name).long(name).value_name(value).help(format!("Only actions of this {name}"))
 }
 
 fn limit(matches: &ArgMatches) -> usize {

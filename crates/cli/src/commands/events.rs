@@ -54,7 +54,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut after = from.to_owned();
     loop {
         let parameters = [&unchanging[..], &[("after", &after)]].concat();
-        // A program that follows goes on after the server was busy.
+        // A program that follows events continues after the server was busy.
         let retries =
             Retries::until(if follow { Duration::from_secs(300) } else { Duration::ZERO });
         let page = retries.run(|| server.client.get("/v1/events", &parameters))?;

@@ -21,7 +21,7 @@ fn registered() -> &'static [LedgerType] {
     REGISTERED.get().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What `ledger.kind` can be, for messages.
+/// The possible values of `ledger.kind`, for messages.
 pub(crate) fn ledger_kinds() -> String {
     let types = LedgerType::known().iter().chain(registered());
     let names: Vec<&str> = types.map(LedgerType::name).collect();
@@ -61,7 +61,7 @@ const SHOWN: [&str; 21] = [
 pub(crate) const OF_SETTINGS: &str =
     "Every setting that `grid-batch config reference` describes is also a flag.";
 
-/// The names under which a setting can be given, also those of registered ledgers.
+/// All names under which a setting can be given, including the settings of registered ledgers.
 pub(crate) fn all() -> Vec<SettingName> {
     let of_registered = registered().iter().flat_map(LedgerType::settings);
     SETTINGS.names().chain(SettingTable::new(of_registered).names().collect::<Vec<_>>()).collect()

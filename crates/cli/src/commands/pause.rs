@@ -116,7 +116,7 @@ fn run(matches: &ArgMatches, verb: &str) -> Result<ExitCode, Failure> {
     act(matches, targets.into_iter())
 }
 
-/// What an action is about, and its path.
+/// The target of an action, and its path.
 struct Target {
     name: String,
     path: String,

@@ -173,7 +173,7 @@ impl Transactions {
     fn let_apply(&self, Ordered { batch, is_late }: &Ordered<'_>) -> bool {
         let mut dependencies = batch.dependencies.iter();
         let was_not_sent = *is_late && batch.findings.position.is_none();
-        // It has ended with the batch that had the transaction first, before the one that was applied came.
+        // It has ended with the batch that first had the transaction, before the batch that was applied arrived.
         let has_ended = was_not_sent && dependencies.clone().any(|id| self.invalid.contains(id));
         !has_ended
             && dependencies.all(|id| self.applied.contains(id))

@@ -8,7 +8,7 @@ use grid_batch_protocol::TransactionBuilder;
 pub enum StateOperation {
     /// Writes a number, without reading.
     Set {
-        /// Where it is written.
+        /// The address that is written.
         address: String,
         /// The number.
         number: u64,
@@ -16,21 +16,21 @@ pub enum StateOperation {
     /// Replaces a number by one that is computed from it and from `number`. The result depends on the order of such
     /// operations.
     Append {
-        /// Where it is read and written.
+        /// The address that is read and written.
         address: String,
         /// The number that is appended.
         number: u64,
     },
     /// Appends the number at one address to the number at another address.
     AppendFrom {
-        /// Where it is only read.
+        /// The address that is only read.
         source: String,
-        /// Where it is read and written.
+        /// The address that is read and written.
         address: String,
     },
     /// Makes the batch invalid if the number is odd.
     RequireEven {
-        /// Where it is read.
+        /// The address that is read.
         address: String,
     },
     /// Makes the batch invalid.

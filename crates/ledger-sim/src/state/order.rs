@@ -31,13 +31,13 @@ pub(super) enum Origin {
     OtherClient,
 }
 
-/// What the record says about a batch.
+/// The result of a batch in the record.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Findings {
     /// The position of the first entry that says that it was applied, or of the last that it is invalid.
     pub(super) position: Option<usize>,
     pub(super) times_applied: usize,
-    /// It was never applied, and the last entry says that it was refused whatever it contains.
+    /// It was never applied, and by its last entry it was refused regardless of its content.
     pub(super) is_refused: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> AuditedBatch<'a> {
     }
 }
 
-/// What a record says about each of its batches.
+/// The result of each batch in a record.
 pub(super) fn findings(record: &[Entry]) -> HashMap<ItemId, Findings> {
     let mut all: HashMap<ItemId, Findings> = HashMap::new();
     for (position, entry) in record.iter().enumerate() {
@@ -111,7 +111,7 @@ pub(super) fn findings(record: &[Entry]) -> HashMap<ItemId, Findings> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ordered<'a> {
     pub(super) batch: &'a AuditedBatch<'a>,
-    /// Its position is that of its execution, not that of its acceptance.
+    /// Its position is that of its execution, not of its acceptance.
     pub(super) is_late: bool,
 }
 

@@ -15,9 +15,9 @@ const GROUP: usize = 8;
 /// The number of latest transactions that others may depend on.
 const RECENT: usize = 12;
 
-/// Random batches of the family [`StateOperation::FAMILY`]: independent ones, ones that conflict at single
-/// addresses or below prefixes, dependent ones, invalid ones, and ones that change the ledger's setting.
-/// The same seed makes the same batches.
+/// Random batches of the family [`StateOperation::FAMILY`]: independent batches, batches that conflict at single
+/// addresses or below prefixes, dependent and invalid batches, and batches that change the ledger's setting. The same
+/// seed makes the same batches.
 ///
 /// ```
 /// use grid_batch_ledger_sim::RandomBatches;

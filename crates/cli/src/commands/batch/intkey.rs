@@ -8,7 +8,7 @@ use sha2::{Digest, Sha512};
 
 use super::description::{PayloadJson, TransactionJson};
 
-/// What a transaction of `intkey` does with a number.
+/// The operation of a transaction of `intkey`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Intkey {
     verb: &'static str,
@@ -45,7 +45,7 @@ impl Intkey {
     }
 }
 
-/// Where the family stores a number.
+/// The address at which the family stores a number.
 fn address(name: &str) -> String {
     let hash = |text: &str| Hex(&Sha512::digest(text)).to_string();
     let (namespace, of_name) = (hash("intkey"), hash(name));

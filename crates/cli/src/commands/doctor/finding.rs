@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) check: &'static str,

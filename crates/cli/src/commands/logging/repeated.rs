@@ -7,9 +7,8 @@ use std::{
 use log::Level;
 
 /// Counts lines with the same message, and decides which to leave out and sum up.
-///
-/// In each window of time a number of lines with the same level, target and message is logged. While a
-/// message goes on to be repeated, one line of it is logged in each further window.
+/// In the first window of time, a number of lines with the same level, target and message is logged. While a message is
+/// repeated, one line of it is logged in each further window.
 #[derive(Debug)]
 pub(super) struct RepeatedLines {
     /// How many lines are logged in the first window.

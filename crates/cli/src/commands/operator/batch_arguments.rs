@@ -8,7 +8,7 @@ use grid_batch_core::ItemIdPrefix;
 use super::{BatchName, ServiceSelection};
 use crate::commands::failure::Failure;
 
-/// One argument: a batch, or the service of those that follow.
+/// One argument: a batch, or the service of the batches that follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::commands) enum Word {
     Batch(BatchName),

@@ -49,7 +49,7 @@ pub(in crate::commands) fn list_flags(
     filters.iter().map(ListFilter::argument).chain([limit])
 }
 
-/// What was read of a list.
+/// The entries that were read from a list.
 pub(in crate::commands) struct Listed {
     pub(in crate::commands) entries: Vec<Value>,
     limit: usize,

@@ -83,7 +83,7 @@ impl Server {
         Self::with(matches, None)
     }
 
-    /// The server, with another token than that of the flags, the environment or the profile.
+    /// The server, with this token instead of that of the flags, the environment or the profile.
     pub(in crate::commands) fn with_token(
         matches: &ArgMatches,
         token: String,
@@ -104,7 +104,7 @@ impl Server {
         Ok(Self { client: Client::new(options)?, database: None })
     }
 
-    /// Where something was found, if that is a database: ` in NAME`.
+    /// The place in which something was found, if it is a database: ` in NAME`.
     pub(in crate::commands) fn place(&self) -> String {
         self.database.as_ref().map_or_else(String::new, |name| format!(" in {name}"))
     }

@@ -10,7 +10,7 @@ use crate::commands::{
     variables,
 };
 
-/// What an operator's command works on.
+/// The server or database that an operator's command works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum Source {
     /// A running server, over HTTP.

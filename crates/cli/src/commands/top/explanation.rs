@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use crate::commands::remote::explanation_lines;
 
-/// Why a service or a batch waits, as the server tells it.
+/// The server's explanation why a service or a batch waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Explanation {
     Told(Value),

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::commands::printable::is_printable;
 
-/// What is to be done after a key.
+/// The action after a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     None,

@@ -43,7 +43,7 @@ pub(super) fn state(service: &ServiceReading, reading: &Reading) -> State {
     State { text, ends, rank: rank(service) }
 }
 
-/// Where a state comes in a list that is sorted by it.
+/// The position of a state in a list that is sorted by state.
 pub(super) fn rank(service: &ServiceReading) -> usize {
     let states = [
         service.held > 0,

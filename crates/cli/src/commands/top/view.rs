@@ -32,7 +32,7 @@ pub(super) struct View {
     pub(super) rows: usize,
 }
 
-/// What is below the headline.
+/// The content below the headline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pane {
     Services,
@@ -71,7 +71,7 @@ pub(super) enum Verb {
     Resume,
 }
 
-/// What is explained.
+/// The service or batch that is explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Subject {
     Service(String),
@@ -89,7 +89,7 @@ impl std::fmt::Display for Subject {
     }
 }
 
-/// What the server is asked to do.
+/// A request to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Request {
     Explain(Subject),
@@ -103,7 +103,7 @@ pub(super) enum ReadFailure {
     Refused(String),
 }
 
-/// What has come from the server.
+/// An answer from the server.
 #[derive(Debug)]
 pub(super) enum Answer {
     Reading(Result<Box<Reading>, ReadFailure>),

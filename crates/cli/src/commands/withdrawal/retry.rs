@@ -27,7 +27,7 @@ const DEFAULT_LIMIT: &str = "1000";
 const UNKNOWN_LIMITS: &str = "the configuration has no pools.*.gas_admin, so the payment limits of the pools are not \
                               known; give the server's configuration with --config";
 
-/// What selects failed withdrawals.
+/// The filters that select failed withdrawals.
 const FILTERS: [&str; 5] = ["pool", "service", "since", "failed-with", "all"];
 
 pub(super) fn command() -> Command {
@@ -101,14 +101,14 @@ pub(crate) fn retry_withdrawals_command() -> Command {
         .args(remote::flags_of_both())
 }
 
-/// What was scheduled again, or would be.
+/// The withdrawals that were scheduled again, or would be.
 #[derive(Default)]
 struct Retried {
     /// Each as an object with `id`, `pool`, `beneficiary`, `amount`, `failed_at` and `fail_reason`.
     withdrawals: Vec<Value>,
     /// Those that a payment limit excludes, as `id` and `reason`.
     refused: Vec<Value>,
-    /// How many a payment limit excludes; not all of them are named.
+    /// The number of withdrawals that a payment limit excludes; not all of them are named.
     refused_count: u64,
     /// Whether the payment limits of the pools are known.
     limits_are_known: bool,
@@ -181,7 +181,7 @@ impl Retried {
     fn add(&mut self, answer: &Value) {
         let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
         self.withdrawals.extend(list("data"));
-        // Each request reports all that a limit refuses, also those of the request before.
+        // Each request reports all withdrawals that a limit refuses, including those of the previous request.
         self.refused = list("refused");
         self.refused_count = answer["refused_count"].as_u64().unwrap_or_default();
         self.has_more = answer["has_more"].as_bool().unwrap_or(false);

@@ -16,8 +16,8 @@ impl RandomBatches {
         self.sign_transactions(repeated.into_iter().chain(new))
     }
 
-    /// A batch of one transaction that is valid whatever was applied before, and another batch with that
-    /// transaction, which conflicts with the same ones.
+    /// A batch of one transaction that is valid regardless of earlier batches, and another batch with that transaction,
+    /// which conflicts with the same batches.
     pub fn twins(&mut self) -> [Batch; 2] {
         let batch = if self.one_in(2) { self.independent() } else { self.conflicting() };
         let plan = append(self.own_address(), self.made);
