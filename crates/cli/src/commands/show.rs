@@ -22,7 +22,7 @@ pub(crate) fn command() -> Command {
         .about("Shows what is stored about batches: their state, why they wait, and their attempts")
         .long_about(
             "Shows what is stored about batches: their state, why they wait, and their attempts. If only a \
-             service is named, such as a gas admin, shows the service. Needs only read permission.",
+             service or a gas admin is named, shows the service. Needs only read permission.",
         )
         .args(batch_arguments())
         .arg(json_flag())
