@@ -45,7 +45,7 @@ impl<S: ScopeId> Submission<S> {
         Self { attempt_id: Some(attempt_id), ..self }
     }
 
-    /// Sets when it was taken from the store, at the earliest: before the store was asked.
+    /// Sets the earliest time at which it may have been taken from the store: just before the store was asked.
     #[must_use]
     pub fn with_taken_at(self, taken_at: Moment) -> Self {
         Self { taken_at: Some(taken_at), ..self }
@@ -62,8 +62,8 @@ impl<S: ScopeId> Submission<S> {
         self.deadline
     }
 
-    /// When it was taken from the store, at the earliest. Its time limit starts then, because the
-    /// lease that protects it may be as old.
+    /// The earliest time at which it may have been taken from the store. Its time limit starts then, because the lease
+    /// that protects it may be just as old.
     pub fn taken_at(&self) -> Option<Moment> {
         self.taken_at
     }
