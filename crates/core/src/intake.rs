@@ -55,7 +55,7 @@ pub enum BatchConflict {
     QueueFull {
         /// The service that orders the batches.
         service_id: ServiceId,
-        /// The number of its open batches, with those of the same list.
+        /// The number of its open batches, including those of the same list.
         open: u64,
         /// How many it may have.
         limit: u64,
@@ -66,7 +66,7 @@ pub enum BatchConflict {
          them have ended"
     )]
     QueueOfClientFull {
-        /// The number of its open batches, with those of the same list.
+        /// The number of its open batches, including those of the same list.
         open: u64,
         /// How many it may have.
         limit: u64,

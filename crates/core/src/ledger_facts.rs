@@ -79,13 +79,13 @@ pub enum AbsenceRule {
 pub enum LedgerFactsError {
     /// Nothing could prove absence.
     #[error(
-        "proves_absence is declared, but a node forgets in a restart what it has applied, and has no events: nothing \
+        "proves_absence is declared, but nodes forget applied batches when they restart, and have no events: nothing \
          shows whether a batch was applied before the restart; declare that absence cannot be proved"
     )]
     UnprovableAbsence,
     /// Nothing could prove that a batch was not applied before it expired.
     #[error(
-        "batches_expire is declared, but a node forgets in a restart what it has applied: nothing shows whether a batch \
+        "batches_expire is declared, but nodes forget applied batches when they restart: nothing shows whether a batch \
          was applied before it expired; declare that batches do not expire"
     )]
     UnprovableExpiry,
