@@ -203,7 +203,7 @@ impl MetricsSources {
         text.gauge("grid_batch_poll_requests_in_progress", help, count(stats.in_flight()));
         let help = "Statuses that were written to the store.";
         text.counter("grid_batch_statuses_written_total", help, count(stats.written));
-        let help = "Batches that evidence was requested for.";
+        let help = "Batches for which evidence was requested.";
         text.counter("grid_batch_evidence_requests_total", help, count(stats.evidence_requests));
         let help = "Batches whose request for evidence failed.";
         text.counter("grid_batch_evidence_failures_total", help, count(stats.evidence_failures));
