@@ -163,6 +163,6 @@ pub static SETTINGS: &[Setting] = &[
     .equal(),
     Setting::text("testing.signer_timeout", "", "").for_tests(),
     Setting::text("testing.balance_interval", "", "").for_tests(),
-    // The value of `evm.oracle_field` in earlier releases.
+    // The setting `evm.oracle_field` was renamed to this.
     Setting::text("testing.oracle_field", "/result/FastGasPrice", "").for_tests(),
 ];

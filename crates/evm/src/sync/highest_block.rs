@@ -9,7 +9,8 @@ use std::{
 use grid_batch_core::MonotonicTime;
 use grid_batch_support::lock;
 
-/// The highest block of the chain that this process knows. A node that does not have it is not up to date.
+/// The highest block that has confirmed a withdrawal, as far as this process knows. A node that does not have it is not
+/// up to date.
 #[derive(Debug, Default)]
 pub(crate) struct HighestBlock {
     seen: AtomicU64,
