@@ -163,6 +163,6 @@ pub static SETTINGS: &[Setting] = &[
     .equal(),
     Setting::text("testing.signer_timeout", "", "").for_tests(),
     Setting::text("testing.balance_interval", "", "").for_tests(),
-    // The setting `evm.oracle_field` was renamed to this.
+    // `evm.oracle_field` is read as this setting.
     Setting::text("testing.oracle_field", "/result/FastGasPrice", "").for_tests(),
 ];

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-/// The options to create a file that belongs to its user alone, whatever the umask allows.
+/// The options to create a file that only its user may access, whatever the umask.
 pub(crate) fn create_private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
