@@ -1,4 +1,4 @@
-//! A pause of a service, or of all: nothing new is taken, and what is under way is followed.
+//! During a pause of one or all services, nothing new is taken, and batches under way are followed.
 
 use grid_batch_core::{
     ActionOutcome, ActionRefusal, BatchQueryStore, BatchState, ClaimKeeper, InstanceId,
@@ -131,7 +131,7 @@ fn pause_of_all_holds_for_new_services_and_instances(db: &Database) {
     store.worker().register_again().unwrap();
     store.worker_of_all();
     assert!(store.take(&["a::b", "c::d"]).is_empty());
-    // The pause of one service is another one.
+    // The pause of one service is independent of it.
     pause(&store, of("a::b"));
     resume(&store, OperatorTarget::AllServices);
     assert_eq!(store.ready_services(None, 10).unwrap(), [service("c::d")]);
@@ -232,7 +232,7 @@ fn service_with_different_states_gives_no_batch(db: &Database) {
     let counts = store.service_counts().unwrap();
     assert_eq!((counts.states_differ, counts.paused), (1, 0));
 
-    // Operators can neither end it nor have a batch sent again.
+    // Operators can neither end it nor cause a batch to be sent again.
     let resumed = act(&store, OperatorVerb::Resume, of("a::b"));
     assert_eq!(resumed, ActionOutcome::Refused(ActionRefusal::StatesDiffer));
     let (service_id, attempt) = (service("a::b"), Some(sent.attempt));

@@ -1,4 +1,4 @@
-//! Invalid batches that stop others in services that submit in order: what is before them, and what was sent
+//! Invalid batches that stop others in services that submit in order: batches before them, and batches that were sent
 //! already.
 
 use grid_batch_core::{
@@ -41,7 +41,7 @@ fn states(store: &TestStore, numbers: &[u64]) -> Vec<BatchState> {
     numbers.iter().map(|number| store.one(SERVICE, *number).progress.state).collect()
 }
 
-/// Takes and commits batches until none is left that can be taken.
+/// Takes and commits batches until no more can be taken.
 fn commit_rest(store: &TestStore) -> Vec<u64> {
     let mut committed = Vec::new();
     loop {
@@ -156,8 +156,8 @@ fn delayed_batch_of_a_pipeline_ends(db: &Database) {
     assert_eq!(commit_rest(&store), [4]);
 }
 
-/// Evidence of absence is about what has arrived. Such a batch is neither sent again nor ended
-/// before an operator decides.
+/// Evidence of absence only covers what has arrived, so such a batch is neither sent again nor ended before an operator
+/// decides.
 fn batch_that_may_still_arrive_is_held(db: &Database) {
     let store = db.open_halting(StrategyKind::Pipeline);
     add(&store, 1..=3);

@@ -1,4 +1,4 @@
-//! Invalid batches that stop services with one lane, of ledgers where declared access is not used.
+//! Invalid batches that stop services with one lane, for ledgers that do not use declared access.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn invalid_batch_stops_the_service_until_it_is_continued(db: &Database) {
     store.add_all(&[batch("a::c", 4)]);
     store.free_all();
     assert_eq!(numbers(&store.take_up_to(9)), [0; 0]);
-    assert_eq!(store.commit_all_of("a::c"), [4], "another service goes on");
+    assert_eq!(store.commit_all_of("a::c"), [4], "another service continues");
     let [halt] = store.halts(None, 9).unwrap().try_into().unwrap();
     assert_eq!((halt.batch.batch_id, store.service_counts().unwrap().halted), (id(1), 1));
     store.continue_after(&service(SERVICE), &id(1), None).unwrap();
@@ -95,7 +95,7 @@ fn stopped_batches_say_what_they_wait_for(db: &Database) {
         assert!(matches!(ahead.reason, WaitReason::Halt { .. }), "{ahead:?}");
         assert_eq!((ahead.head.clone().unwrap().batch_id, ahead.count), (id(1), number - 2));
         let details = store.details(&service(SERVICE), &id(number)).unwrap().unwrap();
-        assert_eq!(details.ahead, Some(ahead), "both ways to ask say the same");
+        assert_eq!(details.ahead, Some(ahead), "both queries agree");
     }
 }
 

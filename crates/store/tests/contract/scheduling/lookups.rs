@@ -1,4 +1,4 @@
-//! Which missing transactions the ledger is asked for, and when.
+//! Which missing transactions the ledger is asked about, and when.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -25,7 +25,7 @@ fn signer(number: u8) -> SignerId {
     SignerId::from_bytes([number; SignerId::BYTES])
 }
 
-/// A batch of a signer that depends on a transaction which does not arrive.
+/// A batch of a signer that depends on a transaction that does not arrive.
 fn missing(by: u8, number: u64) -> NewBatch {
     let batch = depending(SERVICE, number, &format!("{number:08x}"), &[made_up(number)]);
     NewBatch { signer: Some(signer(by)), ..batch }
@@ -125,7 +125,7 @@ fn lookups_of_ended_batches_are_forgotten(db: &Database) {
     assert_eq!(db.number("select count(*) as number from transaction_lookups"), 1);
 }
 
-/// Stores batches that depend on one transaction, more than are freed at once.
+/// Stores more batches that depend on one transaction than are freed at once.
 fn many_dependents(db: &Database) -> (TestStore, u64) {
     const MANY: u64 = 700;
     let store = db.open_scheduled(grid_batch_core::StrategyKind::Parallel, 10);
