@@ -24,7 +24,7 @@ use crate::fixture::{
 };
 
 on_both! {
-    history_tells_each_change_of_a_batch,
+    history_has_each_change_of_a_batch,
     actions_of_operators_are_events,
     late_commit_is_an_event,
     change_that_changes_nothing_is_no_event,
@@ -77,7 +77,7 @@ fn after(store: &Store, cursor: &EventCursor) -> (Vec<BatchEvent>, EventCursor) 
     read_from(store, EventPosition::After(cursor.clone()), &EventFilter::default(), 1_000)
 }
 
-fn history_tells_each_change_of_a_batch(db: &Database) {
+fn history_has_each_change_of_a_batch(db: &Database) {
     let store = db.open();
     let instance = Some(store.worker_of_all().instance().to_string());
     let stored_at = db.later(1);

@@ -18,7 +18,7 @@ on_both! {
     pause_outlasts_a_takeover,
     pause_is_why_a_batch_waits,
     paused_services_are_counted,
-    reasons_of_pauses_are_told,
+    pauses_have_their_reasons,
     service_with_different_states_gives_no_batch,
     operators_pause_outlasts_different_states,
     only_the_claimant_sets_different_states,
@@ -202,7 +202,7 @@ fn claim_is_released_unless_a_batch_is_with_a_submitter(db: &Database) {
     assert_eq!(store.worker().take(10).unwrap().claims[0].epoch, taken.epoch + 1);
 }
 
-fn reasons_of_pauses_are_told(db: &Database) {
+fn pauses_have_their_reasons(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("c::d", 2)]);
     let services = [service("a::b"), service("c::d")];

@@ -9,7 +9,7 @@ use crate::fixture::{Database, StoreExt, batch, by_program, on_both};
 on_both! {
     first_instance_binds_the_database,
     instance_of_another_ledger_takes_nothing,
-    node_that_tells_less_belongs_to_the_ledger,
+    node_that_reports_less_belongs_to_the_ledger,
     database_without_a_ledger_is_not_checked,
     instance_that_registers_again_stays_confirmed,
     running_instance_keeps_the_ledger,
@@ -45,7 +45,7 @@ fn instance_of_another_ledger_takes_nothing(db: &Database) {
     assert_eq!(one.take_all(), ["a::1", "a::2"]);
 }
 
-fn node_that_tells_less_belongs_to_the_ledger(db: &Database) {
+fn node_that_reports_less_belongs_to_the_ledger(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     let recorded = || one.store().ledger().unwrap().unwrap().identity;
     assert_eq!(one.confirm_ledger(&ledger("chain 1")).unwrap(), LedgerConfirmation::Confirmed);

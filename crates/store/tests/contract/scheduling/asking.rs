@@ -17,7 +17,7 @@ on_both! {
     answer_from_before_the_invalid_end_does_not_count,
     answer_about_an_earlier_invalid_batch_does_not_count,
     new_dependent_of_an_invalid_batch_stops_no_other,
-    new_dependent_goes_on_when_the_ledger_has_it,
+    new_dependent_continues_when_the_ledger_has_it,
     new_dependent_waits_for_the_transaction_sent_again,
     transaction_sent_again_behind_the_dependent_does_not_help,
     halted_dependency_waits_for_the_operator_first,
@@ -134,7 +134,7 @@ fn new_dependent_of_an_invalid_batch_stops_no_other(db: &Database) {
     assert_eq!(state(&store, 2), BatchState::Invalid);
 }
 
-fn new_dependent_goes_on_when_the_ledger_has_it(db: &Database) {
+fn new_dependent_continues_when_the_ledger_has_it(db: &Database) {
     let store = db.open_parallel();
     late_dependent(&store);
     store.found_at_ledger(&ask(&store)).unwrap();

@@ -10,7 +10,7 @@ use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
 use crate::fixture::{Database, StoreExt, TestStore, happened, id, on_both, service};
 
 on_both! {
-    batches_before_an_invalid_one_go_on,
+    batches_before_an_invalid_one_continue,
     batches_before_an_invalid_one_do_not_end,
     two_decisions_end_only_what_follows_each,
     lost_batches_of_a_pipeline_end_and_are_not_sent_again,
@@ -54,7 +54,7 @@ fn commit_rest(store: &TestStore) -> Vec<u64> {
     }
 }
 
-fn batches_before_an_invalid_one_go_on(db: &Database) {
+fn batches_before_an_invalid_one_continue(db: &Database) {
     for strategy in IN_ORDER {
         let db = db.another();
         let store = db.open_halting(strategy);

@@ -16,7 +16,7 @@ on_both! {
     stopped_batches_say_what_they_wait_for,
     what_follows_ends_in_steps,
     what_follows_a_waiting_batch_ends,
-    batches_before_a_waiting_one_go_on,
+    batches_before_a_waiting_one_continue,
     command_follows_the_rules_of_the_server,
     policy_to_continue_records_nothing,
     expired_batch_stops_the_service,
@@ -129,7 +129,7 @@ fn what_follows_a_waiting_batch_ends(db: &Database) {
     assert_eq!(halts(db), 0);
 }
 
-fn batches_before_a_waiting_one_go_on(db: &Database) {
+fn batches_before_a_waiting_one_continue(db: &Database) {
     let store = open_halting(db);
     add(&store, 1..=4);
     decide_invalid(&store, 3);

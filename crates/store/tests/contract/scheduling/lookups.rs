@@ -10,7 +10,7 @@ use crate::fixture::{Database, StoreExt, TestStore, on_both};
 on_both! {
     signers_take_turns,
     new_transactions_come_before_repeated_ones,
-    turns_go_on_with_the_next_signer,
+    turns_continue_with_the_next_signer,
     pauses_between_lookups_grow,
     unanswered_lookups_are_repeated_soon,
     lookups_that_wait_are_counted,
@@ -66,7 +66,7 @@ fn new_transactions_come_before_repeated_ones(db: &Database) {
     assert_eq!(ask(&store, 1), [made_up(3)].into());
 }
 
-fn turns_go_on_with_the_next_signer(db: &Database) {
+fn turns_continue_with_the_next_signer(db: &Database) {
     let store = db.open_parallel();
     let each: Vec<NewBatch> = (1..=9).map(|by| missing(by, u64::from(by))).collect();
     store.add_all(&each);

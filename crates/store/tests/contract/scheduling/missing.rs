@@ -17,7 +17,7 @@ on_both! {
     ledger_that_has_the_transaction_frees_the_batch,
     ledger_is_asked_again_only_after_a_pause,
     batch_is_held_when_the_transaction_does_not_come,
-    held_batch_goes_on_when_the_transaction_comes,
+    held_batch_continues_when_the_transaction_comes,
     hold_of_an_operator_outlasts_the_arrival,
     released_batch_is_sent_though_the_transaction_is_missing,
     decided_batch_misses_nothing_any_more,
@@ -114,7 +114,7 @@ fn batch_is_held_when_the_transaction_does_not_come(db: &Database) {
     assert!(reason.starts_with("a transaction that it depends on has not arrived"), "{reason}");
 }
 
-fn held_batch_goes_on_when_the_transaction_comes(db: &Database) {
+fn held_batch_continues_when_the_transaction_comes(db: &Database) {
     let store = db.open_parallel();
     store.add_all(&[dependent()]);
     store.hold_missing(Duration::ZERO).unwrap();

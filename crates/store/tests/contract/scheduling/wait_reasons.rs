@@ -23,14 +23,14 @@ on_both! {
     batch_in_a_lane_has_nothing_ahead,
     position_counts_the_open_batches_before_it,
     each_stored_reason_is_found,
-    services_and_batches_tell_the_same_reason,
+    services_and_batches_have_the_same_reason,
 }
 
 fn ahead(store: &TestStore, number: u64) -> Option<Ahead> {
     let created_at = store.one(SERVICE, number).created_at;
     let listed = store.ahead(&service(SERVICE), &[created_at]).unwrap().pop().unwrap();
     let details = store.details(&service(SERVICE), &id(number)).unwrap().unwrap();
-    assert_eq!(details.ahead, listed, "both ways to ask say the same");
+    assert_eq!(details.ahead, listed, "both queries agree");
     listed
 }
 
@@ -200,7 +200,7 @@ fn each_stored_reason_is_found(db: &Database) {
 }
 
 /// Lists and counts of services, which use SQL, agree with the reasons why their batches wait.
-fn services_and_batches_tell_the_same_reason(db: &Database) {
+fn services_and_batches_have_the_same_reason(db: &Database) {
     let store = db.open();
     services_in_all_states(&store);
     for service in BatchQueryStore::services(&*store, false, None, 100).unwrap() {
