@@ -18,7 +18,7 @@ use crate::{
 /// How a [`ClaimMaintainer`] works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimMaintainerOptions {
-    /// How often the lease is renewed and free services are looked for. Several intervals must fit
+    /// How often the lease is renewed and free services are searched for. Several intervals must fit
     /// into the lease's idle expiry.
     pub renewal_interval: Duration,
     /// How many services are taken between two renewals, so that a long takeover does not delay

@@ -28,7 +28,7 @@ pub struct NewBatch {
     pub client: Option<ClientId>,
     /// Whether its client declares that the ledger has never committed it.
     pub declared_new: bool,
-    /// When its ledger cannot apply it any more, if there is such a time or height.
+    /// When its ledger can no longer apply it, if there is such a time or height.
     pub deadline: Option<Deadline>,
 }
 

@@ -17,7 +17,7 @@ pub enum Evidence {
     /// The ledger accepted the present attempt and has lost it, for example because a node restarted. The attempt
     /// cannot reach the ledger later.
     Lost,
-    /// A node stopped answering while it had the batch, and the ledger does not have it any more.
+    /// A node stopped answering while it had the batch, and the ledger no longer has it.
     /// Sending it again may stop the node again.
     StoppedNode,
     /// The ledger has not applied it and can never apply it, whatever attempt arrives: a transaction of it was applied
@@ -98,7 +98,7 @@ pub struct UnresolvedBatch {
     pub earlier_may_arrive: bool,
     /// Whether the present attempt was reported as invalid, as in [`Progress`](crate::Progress).
     pub invalid_reported: bool,
-    /// When its ledger cannot apply it any more.
+    /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,
 }
 

@@ -27,7 +27,7 @@ impl ServicePause {
         "the state roots of the nodes differ: no batch of this circuit can commit";
 }
 
-/// What is known of a service besides its batches.
+/// What is known about a service besides its batches.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceFacts<'a> {
     /// The service.

@@ -99,7 +99,7 @@ pub struct SubmissionOutcome<S: ScopeId> {
     pub scope_id: S,
     /// The submission's attempt id, if it has one.
     pub attempt_id: Option<AttemptId>,
-    /// When the ledger cannot apply the batch any more.
+    /// When the ledger can no longer apply the batch.
     pub deadline: Option<Deadline>,
     /// How often it was sent.
     pub attempts: u16,

@@ -17,7 +17,7 @@ pub struct BatchDetails {
     pub label: Option<BatchLabel>,
     /// Whether it is an attempt to execute a withdrawal.
     pub of_withdrawal: bool,
-    /// When its ledger cannot apply it any more.
+    /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,
     /// The open batches of its service that come before it. `None`: it is the first or has ended.
     pub ahead: Option<Ahead>,

@@ -15,7 +15,7 @@ pub struct TakenBatch {
     pub epoch: u64,
     /// The bytes, unchanged.
     pub serialized_batch: Vec<u8>,
-    /// When its ledger cannot apply it any more.
+    /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,
 }
 

@@ -51,13 +51,13 @@ impl<S: ScopeId> Submission<S> {
         Self { taken_at: Some(taken_at), ..self }
     }
 
-    /// Sets when its ledger cannot apply it any more.
+    /// Sets when its ledger can no longer apply it.
     #[must_use]
     pub fn with_deadline(self, deadline: Option<Deadline>) -> Self {
         Self { deadline, ..self }
     }
 
-    /// When its ledger cannot apply it any more.
+    /// When its ledger can no longer apply it.
     pub fn deadline(&self) -> Option<Deadline> {
         self.deadline
     }

@@ -11,7 +11,7 @@ use grid_batch_support::lock;
 
 use crate::price::GasQuote;
 
-/// What was last observed of the chain, with monotonic times. It is kept in memory only, because it can be observed
+/// The state of the chain as last observed, with monotonic times. It is kept in memory only, because it can be observed
 /// again after a restart.
 #[derive(Debug, Default)]
 pub(crate) struct ChainFacts {

@@ -77,7 +77,7 @@ impl AsyncSigningStore {
         result.unwrap_or_else(|panic| Err(panic.into()))
     }
 
-    /// Stores a signed transaction, if its nonce is the one to assign. `Ok(None)`: the attempt is not current any more.
+    /// Stores a signed transaction, if its nonce is the one to assign. `Ok(None)`: the attempt is no longer current.
     /// `Err`: another nonce is the next one.
     pub(crate) async fn assign_nonce(
         &self,

@@ -1,6 +1,6 @@
 //! Batches with an earlier attempt that may still arrive at the ledger.
 //!
-//! An attempt cannot arrive any more once `limit` has passed since this process first saw a later attempt, because the
+//! An attempt can no longer arrive once `limit` has passed since this process first saw a later attempt, because the
 //! earlier one had ended by then. A restart or a takeover starts the wait anew, because the new process does not know
 //! when earlier attempts ended.
 
@@ -37,7 +37,7 @@ pub(crate) fn observe(
     }
 }
 
-/// Takes the batches whose earlier attempts cannot arrive any more. Batches with a request in flight are left for
+/// Takes the batches whose earlier attempts can no longer arrive. Batches with a request in flight are left for
 /// later, because its answer may be older than the end of the wait.
 pub(crate) fn take_over(
     work: &mut Work,

@@ -129,7 +129,7 @@ impl EvidenceSearch {
         }
     }
 
-    /// Takes the batches whose earlier attempts cannot arrive any more and for which no request is in
+    /// Takes the batches whose earlier attempts can no longer arrive and for which no request is in
     /// flight, and queues the last searches that are due.
     pub(crate) fn take_over(&mut self, has_request: impl Fn(&str) -> bool) -> Vec<UnresolvedBatch> {
         let now = self.clock.monotonic();

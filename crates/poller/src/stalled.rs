@@ -82,7 +82,7 @@ impl StalledServices {
         Some(first)
     }
 
-    /// Forgets the batches of these services that are not under way any more, or not on this instance.
+    /// Forgets the batches of these services that are no longer under way, or not on this instance.
     pub(crate) fn keep_only<I: BatchId>(&self, services: &[String], under_way: &[I]) {
         let is_under_way: HashSet<(&str, &str)> = under_way
             .iter()

@@ -72,7 +72,7 @@ struct Posts {
 
 /// The first POST of a batch that a node may have accepted and that is not proved to be lost.
 ///
-/// Once absence is proved, earlier POSTs do not matter any more. Until the next POST, the moment of the proof takes the
+/// Once absence is proved, earlier POSTs no longer matter. Until the next POST, the moment of the proof takes the
 /// place of the first POST.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum FirstPost {

@@ -1,4 +1,4 @@
-//! When a batch that no node has applied cannot be applied any more.
+//! When a batch that no node has applied can no longer be applied.
 //!
 //! Two things may still apply it: a request that is on its way, and a node that has the batch. A request whose answer
 //! was read has arrived. A request without an answer may be kept by a proxy or a frozen node, even after the connection
@@ -17,7 +17,7 @@ use crate::{
     observed_nodes::{EventSource, ObservedNode},
 };
 
-/// The limits after which a batch cannot be applied any more.
+/// The limits after which a batch can no longer be applied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndLimits {
     /// How long a request without an answer may still arrive, and how long a batch may stay at a node for unknown
@@ -66,7 +66,7 @@ impl AbsenceFacts {
         Some(left.max(self.may_arrive_for))
     }
 
-    /// Whether the node had the batch only in memory and has restarted since: it does not know the batch any more, and
+    /// Whether the node had the batch only in memory and has restarted since: it no longer knows the batch, and
     /// the websocket from before the POST has ended.
     fn was_lost_in_restart(&self) -> bool {
         self.is_accepted

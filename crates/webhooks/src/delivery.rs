@@ -51,7 +51,7 @@ impl Read {
     }
 }
 
-/// Reads the next events. If they are not kept any more, reads from the oldest ones that are.
+/// Reads the next events. If they are no longer kept, reads from the oldest ones that are.
 async fn read(parts: &Parts, filter: &EventFilter, from: &EventCursor) -> BatchResult<Read> {
     let (filter, from) = (filter.clone(), EventPosition::After(from.clone()));
     parts

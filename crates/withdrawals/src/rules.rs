@@ -8,7 +8,7 @@ pub trait WithdrawalRules: fmt::Debug + Send + Sync {
     /// The address of a pool, and the service that orders its withdrawals.
     fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
 
-    /// The address of a pool, which need not be configured any more.
+    /// The address of a pool, which may no longer be configured.
     fn pool_address(&self, text: &str) -> Result<String, String>;
 
     /// The address of a beneficiary.

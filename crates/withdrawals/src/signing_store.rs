@@ -5,7 +5,7 @@ use crate::{
     Payment, SignedTransaction, UnpaidWithdrawal, UnsettledNonces,
 };
 
-/// One attempt to submit a batch. Nothing is signed for an attempt that is not current any more.
+/// One attempt to submit a batch. Nothing is signed for an attempt that is no longer current.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchAttempt {
     /// The service that orders the batch.
@@ -31,7 +31,7 @@ pub trait SigningStore: Send + Sync {
     /// Assigns the service's next nonce, which is not below `at_least`, calls `sign` with it, and
     /// stores both in one commit.
     ///
-    /// `None`: nothing was stored, because the attempt is not current any more, the withdrawal is cancelled, it has a
+    /// `None`: nothing was stored, because the attempt is no longer current, the withdrawal is cancelled, it has a
     /// nonce that has paid or may still pay, or a nonce of the service is undecided.
     fn assign_nonce(
         &self,
@@ -42,7 +42,7 @@ pub trait SigningStore: Send + Sync {
 
     /// Stores another transaction with the withdrawal's open nonce.
     ///
-    /// `None`: nothing was stored, because the attempt is not current any more, or the transaction has another nonce
+    /// `None`: nothing was stored, because the attempt is no longer current, or the transaction has another nonce
     /// than the withdrawal's open one.
     fn replace_transaction(
         &self,
@@ -53,7 +53,7 @@ pub trait SigningStore: Send + Sync {
     /// Stores a filler for a nonce below the withdrawal's own: one that was never assigned, one that no
     /// payment may use any more, or the open one of a cancelled withdrawal.
     ///
-    /// `None`: nothing was stored, because the attempt is not current any more, or a payment may still use the nonce.
+    /// `None`: nothing was stored, because the attempt is no longer current, or a payment may still use the nonce.
     fn fill_nonce(
         &self,
         attempt: &BatchAttempt,
@@ -74,7 +74,7 @@ pub trait SigningStore: Send + Sync {
     /// Assigns the nonces of these transactions to the first unsigned of the following withdrawals, and
     /// stores the transactions, in one commit.
     ///
-    /// `false`: nothing was stored, because something has changed: the attempt or the claim is not current any more,
+    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no longer current,
     /// another nonce was assigned, a nonce is undecided, or a withdrawal was cancelled, held or signed.
     fn sign_following(
         &self,
@@ -85,7 +85,7 @@ pub trait SigningStore: Send + Sync {
     /// Stores further transactions with open nonces of the withdrawal that is under way and of the
     /// following ones, in one commit.
     ///
-    /// `false`: nothing was stored, because something has changed: the attempt or the claim is not current any more, or
+    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no longer current, or
     /// one of the nonces has an outcome or belongs to a withdrawal that was cancelled or held.
     fn replace_following(
         &self,

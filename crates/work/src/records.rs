@@ -4,7 +4,7 @@ use grid_batch_core::{AttemptId, BatchState, MonotonicTime, Timestamp, Unresolve
 
 use crate::{Due, PollCause, Sending, ServiceSending};
 
-/// What is known of a service.
+/// What is known about a service.
 #[derive(Debug, Default)]
 pub struct ServiceWork {
     /// Its batches that are under way, and those that a view needs for another reason.
@@ -17,13 +17,13 @@ pub struct ServiceWork {
     pub trigger: Trigger,
     /// When evidence may be searched again for batches that the ledger reports.
     pub reported_not_before: Option<MonotonicTime>,
-    /// What is known of it after a restore of the database.
+    /// What is known about it after a restore of the database.
     pub restored: Option<Restored>,
     /// The last question about its next batches.
     pub question: Option<Question>,
     /// When the ledger is to be asked about its next batches.
     pub question_due: Option<Due>,
-    /// What is known of sending its batches.
+    /// What is known about sending its batches.
     pub sending: ServiceSending,
 }
 
@@ -75,14 +75,14 @@ pub struct Question {
     pub not_accepted: usize,
 }
 
-/// What is known of a batch. Each view has a field.
+/// What is known about a batch. Each view has a field.
 #[derive(Debug, Default)]
 pub struct BatchWork {
     /// Set while it is under way.
     pub under_way: Option<UnderWay>,
     /// The search for evidence about it.
     pub search: Option<Box<Search>>,
-    /// What is known of sending it.
+    /// What is known about sending it.
     pub sending: Sending,
 }
 

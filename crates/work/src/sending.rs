@@ -1,10 +1,10 @@
-//! What is known of the batches that this instance sends. Each view has a field.
+//! What is known about the batches that this instance sends. Each view has a field.
 
 use grid_batch_core::{AttemptId, MonotonicTime, Outcome};
 
 use crate::Due;
 
-/// What is known of sending a batch.
+/// What is known about sending a batch.
 #[derive(Debug, Default)]
 pub struct Sending {
     /// The attempts that were taken and have not ended. There is more than one only if the batch was taken again from
@@ -20,7 +20,7 @@ pub struct Sending {
     pub delay: Option<Box<Delay>>,
 }
 
-/// What is known of sending the batches of a service.
+/// What is known about sending the batches of a service.
 #[derive(Debug, Default)]
 pub struct ServiceSending {
     /// The node at which its places are, if places belong to nodes.

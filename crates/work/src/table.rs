@@ -9,7 +9,7 @@ use grid_batch_support::lock;
 
 use crate::{BatchWork, CommitTimes, DueTimes, ServiceWork, UnderWay, WorkKey};
 
-/// What is known of the services of an instance and of their batches that are under way. Clones share it.
+/// What is known about the services of an instance and of their batches that are under way. Clones share it.
 ///
 /// It is kept in memory only. Everything in it can be read again from the store.
 #[derive(Debug, Clone, Default)]

@@ -134,7 +134,7 @@ impl<'a> SendAttempt<'a> {
         }
     }
 
-    /// The transaction that was stored. If the attempt is not current any more, nothing is stored, and nothing must be
+    /// The transaction that was stored. If the attempt is no longer current, nothing is stored, and nothing must be
     /// sent.
     pub(super) fn stored(
         &self,

@@ -33,7 +33,7 @@ impl SendAttempt<'_> {
         passed.map_err(|closed| self.parked(closed))
     }
 
-    /// Rejects the withdrawal if its beneficiary may not be paid any more.
+    /// Rejects the withdrawal if its beneficiary may no longer be paid.
     pub(super) fn check_beneficiary(&self) -> SendResult<()> {
         let Payment { pool, beneficiary, .. } = &self.payment;
         self.context.options.rules.may_be_paid(pool, beneficiary).map_err(answer::rejected)

@@ -9,7 +9,7 @@ use super::{
 use crate::{nonce::NonceObservation, settle::UsedNonce};
 
 impl SendAttempt<'_> {
-    /// Sends the withdrawal again with the nonce that it has. `None`: it does not have that nonce any more.
+    /// Sends the withdrawal again with the nonce that it has. `None`: it no longer has that nonce.
     pub(super) async fn resend(
         &self,
         assigned: &AssignedNonce,

@@ -74,7 +74,7 @@ impl PoolRefusals {
         })
     }
 
-    /// Forgets the refusal, because the nodes do not agree on it any more.
+    /// Forgets the refusal, because the nodes no longer agree on it.
     pub(crate) fn forget(&self, admin: Address, payment: &Payment) {
         self.with(admin, payment, |refused| refused.agreed = None);
     }

@@ -270,7 +270,7 @@ async fn filler_of_a_cancelled_withdrawal_is_adopted() {
     assert_eq!(harness.polls(), []);
 }
 
-/// A withdrawal whose cancellation is not stored any more, and a second one.
+/// A withdrawal whose cancellation is no longer stored, and a second one.
 async fn with_unknown_filler() -> (Harness, [WithdrawalId; 2]) {
     let harness = Harness::new();
     let (ids, copy) = scheduled(&harness, ["1", "2"]);

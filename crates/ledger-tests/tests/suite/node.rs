@@ -1,4 +1,5 @@
-//! The node of the small ledger. Each connection carries one request: a line such as `send 5 until 9`, answered by a line.
+//! The node of the small ledger. Each connection has one request, a line such as `send 5 until 9`, and one answer,
+//! also a line.
 
 use std::{
     io::{self, BufRead, BufReader, Write},

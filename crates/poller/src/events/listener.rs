@@ -28,7 +28,7 @@ pub(crate) struct ServiceEventListener {
 /// A node that does not answer is tried again this soon, so that batches continue when it is back.
 const LONGEST_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Why the events of a stream are not relayed any more.
+/// Why the events of a stream are no longer relayed.
 enum StreamEnd {
     Lost(BatchError),
     /// It was silent and is to be connected again.

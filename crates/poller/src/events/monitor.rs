@@ -96,7 +96,7 @@ struct ListenerTasks {
 }
 
 impl ListenerTasks {
-    /// Replaces the listener of the service. `None`: the service is not followed any more.
+    /// Replaces the listener of the service. `None`: the service is no longer followed.
     fn update(&mut self, service_id: &str, listener: Option<ServiceEventListener>) {
         let known = self.handles.get(service_id).map(|(service, _)| service);
         if known == listener.as_ref().map(|listener| &listener.service) {

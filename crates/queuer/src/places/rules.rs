@@ -184,7 +184,7 @@ impl Rules<'_> {
         self.change(service_id, |service| service.places = service.places.saturating_sub(places));
     }
 
-    /// Removes a batch that is not under way any more. If it was, returns how often the window had been lowered when it
+    /// Removes a batch that is no longer under way. If it was, returns how often the window had been lowered when it
     /// was sent.
     pub(super) fn remove(&mut self, service_id: &str, batch_id: &str) -> Option<u64> {
         if let Some((_, ended)) = &mut self.state.reading {
@@ -355,7 +355,7 @@ impl Rules<'_> {
         self.change(service_id.as_str(), |service| service.waits = Some(turn));
     }
 
-    /// Records that the service does not want a place any more.
+    /// Records that the service no longer wants a place.
     fn leave(&mut self, service_id: &str) {
         self.stop_waiting(service_id);
         self.end_turn(service_id);

@@ -330,7 +330,7 @@ result_row! {
     }
 }
 
-/// Records that services are not new any more, because a batch of each has ended.
+/// Records that services are no longer new, because a batch of each has ended.
 pub(super) fn forget_new_services<'a>(
     connection: &mut Connection,
     services: impl IntoIterator<Item = &'a str>,

@@ -71,7 +71,7 @@ fn finish_step(
     })
 }
 
-/// Lets batches of a locked service continue that were stopped by these invalid batches, which stop nothing any more.
+/// Lets batches of a locked service continue that were stopped by these invalid batches, which no longer stop anything.
 /// Returns the service if it may have a next batch.
 fn go_on(
     store: &Store,

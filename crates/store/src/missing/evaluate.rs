@@ -110,7 +110,7 @@ fn is_unanswered(missing: &[Missing]) -> bool {
     missing.iter().any(|missing| missing.invalid_seq.is_some())
 }
 
-/// Evaluates batches of locked services that missed transactions. Those that miss nothing any more get positions,
+/// Evaluates batches of locked services that missed transactions. Those that no longer miss anything get positions,
 /// unless they have them. Returns the services that got a next batch, and the batches that still miss something.
 pub(crate) fn give_positions_if_complete(
     connection: &mut Connection,

@@ -129,7 +129,7 @@ pub(crate) fn remove_others(
     Ok(())
 }
 
-/// Removes the missing transactions of batches that miss nothing any more or have ended. Transactions that were found
+/// Removes the missing transactions of batches that no longer miss anything or have ended. Transactions that were found
 /// are kept.
 pub(crate) fn remove(
     connection: &mut Connection,
@@ -354,7 +354,7 @@ pub(crate) fn mark_overdue(
     )
 }
 
-/// Ends the holds of batches that miss nothing any more, unless an operator holds them.
+/// Ends the holds of batches that no longer miss anything, unless an operator holds them.
 pub(crate) fn end_holds(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,

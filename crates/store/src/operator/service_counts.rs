@@ -63,7 +63,7 @@ impl Store {
         let open = count_services(&mut connection, OPEN)?;
         let held = count_services(&mut connection, held_services(self))?;
         let restored = count_services(&mut connection, RESTORED)?;
-        // The error of a batch that the ledger has by now does not matter any more.
+        // The error of a batch that the ledger has by now no longer matters.
         let not_at_ledger = lanes::dlt_status.is_null().or(lanes::dlt_status
             .ne(DltStatus::Pending.as_str())
             .and(lanes::dlt_status.ne(DltStatus::Valid.as_str())));

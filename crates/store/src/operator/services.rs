@@ -207,7 +207,7 @@ impl QueueRow {
         self.dlt_status.as_deref() == Some(status.as_str())
     }
 
-    /// Why the batch fails. The error of a batch that the ledger has by now does not matter any more, and a batch
+    /// Why the batch fails. The error of a batch that the ledger has by now no longer matters, and a batch
     /// behind a closed gate has no failed attempt.
     fn failure(&self) -> Option<String> {
         if self.held_at.is_some() || self.has(DltStatus::Pending) || self.has(DltStatus::Valid) {

@@ -225,7 +225,7 @@ impl Judge<'_> {
     }
 }
 
-/// The latest invalid batch with a transaction, even if it is not stored any more.
+/// The latest invalid batch with a transaction, even if it is no longer stored.
 fn latest_invalid(
     transaction_id: ItemId,
     others: &[&Holder],

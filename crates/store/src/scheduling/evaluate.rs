@@ -1,5 +1,5 @@
 //! Finds what batches wait for: new ones when they are stored, and others when something has changed. A batch that
-//! misses nothing any more gets its position in the order of its service.
+//! no longer misses anything gets its position in the order of its service.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -221,7 +221,7 @@ pub(crate) struct GivenPositions {
     pub(crate) missing: Vec<(IncompleteBatch, Vec<Missing>)>,
 }
 
-/// Evaluates waiting batches of locked services without a position. Those that miss nothing any more get positions
+/// Evaluates waiting batches of locked services without a position. Those that no longer miss anything get positions
 /// after all others of their service. The ledger does not have the transactions in `absent`, which they miss.
 pub(crate) fn give_positions(
     connection: &mut Connection,

@@ -224,7 +224,7 @@ pub(super) fn load_lengths_with_new(
     Ok(lengths)
 }
 
-/// Removes the lengths of locked services that have reached the limit and whose batches have no rows any more.
+/// Removes the lengths of locked services that have reached the limit and whose batches no longer have rows.
 /// Otherwise, a client could use them up for good. While batches have rows, the lengths are needed to find these.
 pub(super) fn remove_unused_lengths(
     connection: &mut Connection,

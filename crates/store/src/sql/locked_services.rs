@@ -94,7 +94,7 @@ impl LockedServices {
         }
     }
 
-    /// Records that these services are not locked any more.
+    /// Records that these services are no longer locked.
     pub(crate) fn found_free<'s>(&self, services: impl IntoIterator<Item = &'s ServiceId>) {
         if lock(&self.services).is_empty() {
             return;
