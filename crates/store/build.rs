@@ -1,4 +1,4 @@
-//! Lists the migrations, so that each new folder is one.
+//! Lists the migrations: each folder is one.
 
 use std::{
     env,

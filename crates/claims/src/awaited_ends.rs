@@ -8,35 +8,36 @@ use std::{
 use grid_batch_core::{ItemId, Recorded, RecordedSubscriber};
 use grid_batch_support::lock;
 
-/// The batches whose end clients wait for at one instance while another one records it. Clones share them.
+/// The batches whose end clients wait for at one instance while another instance records it. Clones share their state.
 ///
-/// Tell it of each batch that a client begins to wait for. It is a subscriber, which is called with each that has
-/// ended. A [`NotificationListener`](crate::NotificationListener) exchanges them with the other instances.
+/// Call [`awaited`](Self::awaited) with each batch that a client begins to wait for. As a subscriber, it is called with
+/// each batch that has ended. A [`NotificationListener`](crate::NotificationListener) exchanges both with the other
+/// instances.
 #[derive(Clone, Default)]
 pub struct AwaitedEnds(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Batches that clients of this instance wait for, and that other instances were not notified of.
+    /// Batches that clients of this instance wait for. The other instances have not been notified of them yet.
     awaited: Vec<ItemId>,
     /// Batches that clients of other instances wait for.
     by_others: HashSet<ItemId>,
-    /// Of these, those that have ended, and that other instances were not notified of.
+    /// Those of `by_others` that have ended. The other instances have not been notified of them yet.
     ended: Vec<ItemId>,
 }
 
 impl AwaitedEnds {
-    /// The most batches of each kind. Clients that wait for others read them again at intervals.
+    /// Limit on the number of batches of each kind. Clients that wait for further batches read them at intervals.
     const LIMIT: usize = 100_000;
 
-    /// Clients of this instance begin to wait for these batches.
+    /// Records that clients of this instance wait for these batches.
     pub fn awaited(&self, batch_ids: &[ItemId]) {
         let mut state = lock(&self.0);
         let free = Self::LIMIT.saturating_sub(state.awaited.len());
         state.awaited.extend(batch_ids.iter().take(free));
     }
 
-    /// This instance has recorded the end of a batch.
+    /// Records that this instance has recorded the end of a batch.
     pub fn ended(&self, batch_id: &ItemId) {
         let mut state = lock(&self.0);
         if state.by_others.remove(batch_id) {
@@ -44,7 +45,7 @@ impl AwaitedEnds {
         }
     }
 
-    /// Clients of another instance wait for these batches.
+    /// Records that clients of another instance wait for these batches.
     pub(crate) fn awaited_by_others(&self, batch_ids: Vec<ItemId>) {
         let mut state = lock(&self.0);
         if state.by_others.len() + batch_ids.len() > Self::LIMIT {
@@ -53,7 +54,8 @@ impl AwaitedEnds {
         state.by_others.extend(batch_ids.into_iter().take(Self::LIMIT));
     }
 
-    /// Takes what other instances are to be notified of: batches that are awaited here, and those that have ended.
+    /// Takes what the other instances are to be notified of: the batches that are awaited here, and the batches that
+    /// have ended.
     pub(crate) fn take(&self) -> (Vec<ItemId>, Vec<ItemId>) {
         let mut state = lock(&self.0);
         (take(&mut state.awaited), take(&mut state.ended))
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ends_that_others_wait_for_are_told() {
+    fn only_ends_that_others_wait_for_are_reported() {
         let ends = AwaitedEnds::default();
         let id = |number| ItemId::from_bytes([number; 64]);
         ends.awaited(&[id(1)]);

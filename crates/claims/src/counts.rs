@@ -10,7 +10,7 @@ pub struct ChangeCounts {
     pub delayed: u64,
     /// Attempts after which the ledger may have the batch.
     pub in_doubt: u64,
-    /// Batches that the ledger was proved not to have; they are submitted again.
+    /// Batches that are proved to be absent from the ledger; they are submitted again.
     pub absent: u64,
     /// Batches held for an operator.
     pub held: u64,
@@ -20,7 +20,7 @@ pub struct ChangeCounts {
     pub invalid: u64,
     /// Batches that ended as invalid and were reported as committed later.
     pub committed_after_invalid: u64,
-    /// Changes that the store refused, because another instance or an operator was first.
+    /// Changes that the store refused because another instance or an operator came first.
     pub stale: u64,
 }
 

@@ -31,7 +31,7 @@ impl ClaimHealth {
         lock(&self.0).error.clone()
     }
 
-    /// How long the claims have not been maintained until now, whether or not that has failed yet.
+    /// Time since the claims were last maintained, whether or not an attempt has failed since.
     pub fn since_success(&self) -> Duration {
         lock(&self.0).succeeded_at.elapsed()
     }

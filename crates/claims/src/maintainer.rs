@@ -18,7 +18,7 @@ use crate::{
 /// How a [`ClaimMaintainer`] works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimMaintainerOptions {
-    /// How often the lease is renewed and free services are looked for. Several intervals must fit
+    /// How often the lease is renewed and free services are searched for. Several intervals must fit
     /// into the lease's idle expiry.
     pub renewal_interval: Duration,
     /// How many services are taken between two renewals, so that a long takeover does not delay
@@ -40,8 +40,8 @@ impl ClaimMaintainerOptions {
     }
 }
 
-/// A thread that maintains the claims of one instance: it renews the lease and takes services that
-/// no live instance owns. The renewal must never wait for other work, so it is no work of a shared thread.
+/// A thread that maintains the claims of one instance: it renews the lease and takes services that no live instance
+/// owns. The renewal must never wait for other work, so it has a thread of its own.
 ///
 /// Dropping it releases the claims and ends the thread. Stop the submitter first: services with a
 /// batch that is being submitted are not released and wait for the lease to expire.
@@ -77,10 +77,10 @@ impl ClaimMaintainer {
 impl Drop for ClaimMaintainer {
     fn drop(&mut self) {
         let Some(mut job) = self.job.take() else { return };
-        // Before the thread can end: it is no job that ends by itself. It never fails.
+        // This job does not end by itself, so the thread is still there and this cannot fail.
         let _ = job.signal_shutdown();
         self.requests.send(Request::End);
-        // A panic was logged.
+        // A panic has been logged already.
         let _ = job.join();
     }
 }
@@ -134,8 +134,8 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
         next.saturating_duration_since(Instant::now())
     }
 
-    /// Handles requests, and renews if that is due, however many requests there are. Requested services wait
-    /// until `next_take`, so that a busy server looks up many at once.
+    /// Handles requests, and renews the lease when that is due, however many requests there are. Requested services
+    /// wait until `next_take`, so that a busy server looks up many at once.
     fn handle(&mut self, pending: &mut PendingRequests) {
         self.takes &= !pending.stop_taking;
         if Instant::now() >= self.next_take && !pending.services.is_empty() {
@@ -153,7 +153,7 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
         }
     }
 
-    /// Returns `false` if there may be more services to take.
+    /// Renews the lease and takes services. Returns `false` if there may be more services to take.
     fn renew_and_take(&self) -> bool {
         if self.health.update(self.renew()).is_none() || !self.takes {
             return true;
@@ -170,7 +170,7 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
         self.claims.register_again()
     }
 
-    /// Takes services and returns how many.
+    /// Takes services and returns their number.
     fn take(&self, take: impl FnOnce(&K) -> BatchResult<Takeover>) -> usize {
         let Some(takeover) = self.health.update(take(&self.claims)) else { return 0 };
         let Takeover { claims, in_doubt } = &takeover;
@@ -304,7 +304,7 @@ mod tests {
         for request in [Request::Claim(vec![service()]), Request::End, Request::StopTaking] {
             sender.send(request).unwrap();
         }
-        // It would block for ever otherwise: the sender still exists.
+        // Otherwise this call would block forever, because the sender still exists.
         worker(claims).0.run(&requests);
     }
 

@@ -6,15 +6,15 @@ use log::debug;
 
 use crate::AwaitedEnds;
 
-/// A job that exchanges notifications with other instances: it reports services to this one when another one has
-/// stored batches for them, and to the others the end of batches that their clients wait for.
+/// A job that exchanges notifications with other instances: it learns which services other instances have stored
+/// batches for, and reports to them the end of batches that their clients wait for.
 #[derive(Debug)]
 pub struct NotificationListener;
 
-/// How often notifications are received. It costs a system call, and no statement.
+/// How often notifications are received. It costs a system call but no SQL statement.
 const RECEIVE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The pause after a failure. Meanwhile the queue finds batches by its scans.
+/// The pause after a failure. Meanwhile, the scans of the queue find the batches.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 impl NotificationListener {
@@ -116,7 +116,7 @@ mod tests {
         let listener = NotificationListener::start(&jobs, script, told, awaited);
         assert_eq!(sent.recv(), Ok((vec![here], vec![])));
         assert_eq!(ended.recv(), Ok(vec![here]));
-        // What is received is remembered after that.
+        // The listener remembers what it has received only after this.
         let outcome = loop {
             ends.ended(&there);
             if let Ok(outcome) = sent.recv_timeout(RECEIVE_INTERVAL) {

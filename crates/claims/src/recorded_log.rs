@@ -31,7 +31,7 @@ fn log_hold(change: &Change) {
     }
 }
 
-/// An attempt that the ledger does not have is followed by another one.
+/// Logs that the batch is sent again, because the ledger does not have this attempt.
 fn log_resubmission(change: &Change) {
     let Event::Evidence { attempt, evidence } = change.event else { return };
     let reason = match evidence {

@@ -8,13 +8,13 @@ use log::error;
 /// which they were added. Clones have the same subscribers.
 ///
 /// Give it to every writer of changes: to the submitter's observer, to the poller's store, and to the
-/// [`ClaimMaintainer`](crate::ClaimMaintainer). They call it after their commits, so that the entries of a service
-/// come in the order of these.
+/// [`ClaimMaintainer`](crate::ClaimMaintainer). They call it after their commits, so that the entries of a service come
+/// in the order of the commits.
 #[derive(Clone, Default)]
 pub struct RecordedStream(Vec<(&'static str, Arc<dyn RecordedSubscriber>)>);
 
 impl RecordedStream {
-    /// Adds a subscriber behind the others. The name is for the log.
+    /// Adds a subscriber after the others. The name is for the log.
     #[must_use]
     pub fn with(
         mut self,
@@ -27,7 +27,7 @@ impl RecordedStream {
 }
 
 impl RecordedSubscriber for RecordedStream {
-    /// Calls the subscribers. A panic of one is logged, and the others are called.
+    /// Calls the subscribers. If one panics, the panic is logged and the others are still called.
     fn recorded(&self, entry: Recorded<'_>) {
         for (name, subscriber) in &self.0 {
             if let Err(panic) = catch_panic(|| subscriber.recorded(entry)) {

@@ -8,18 +8,17 @@ use grid_batch_support::{Job, Jobs};
 use grid_batch_work::{Due, DueKind, Work, WorkKey, WorkTable};
 use log::info;
 
-/// A job that finds orphaned batches: recorded as being with a submitter, but with none.
+/// A job that finds orphaned batches: the store records them as being with a submitter, but no submitter has them.
 ///
-/// A batch is orphaned when the store marked a round and the answer to that was lost. Such batches
-/// are put in doubt, so that evidence decides about them. Only the time for which this job has seen
-/// a batch in the same attempt counts: if stored times did, a submission under way would be taken for an
-/// orphan when a clock is set forward.
+/// A batch is orphaned when the store marked a round and its answer was lost. Such batches are put in doubt, so that
+/// evidence decides about them. Their age is the time for which this job has seen them in the same attempt. If it were
+/// computed from stored times, setting a clock forward would turn a submission under way into an orphan.
 #[derive(Debug)]
 pub struct OrphanRecovery;
 
 impl OrphanRecovery {
-    /// How often orphans are looked for, and how much longer than a submission a batch must have
-    /// been with its submitter.
+    /// How often orphans are searched, and how much longer than the longest submission a batch must have been with its
+    /// submitter.
     const INTERVAL: Duration = Duration::from_secs(30);
 
     /// Starts the job. No submission may last longer than `longest_submission`.
@@ -46,7 +45,7 @@ fn recover(
     subscriber: &impl RecordedSubscriber,
 ) -> BatchResult<()> {
     let present = claims.with_submitter()?;
-    // The time that the store needed does not count: a submission may have begun at its end.
+    // The time that the store needed does not count, because a submission may have begun just before it answered.
     let orphans = submissions.find_orphans(present, clock.monotonic());
     if !orphans.is_empty() {
         let recovered = claims.recover(&orphans)?;
@@ -56,7 +55,7 @@ fn recover(
     Ok(())
 }
 
-/// A search for orphans, as a view of the table of work.
+/// The search for orphans, a view of the work table.
 struct OrphanSearch {
     table: WorkTable,
     minimum_age: Duration,
@@ -85,7 +84,7 @@ impl OrphanSearch {
     }
 }
 
-/// Forgets the attempts that are with a submitter no more.
+/// Forgets the attempts that are not with a submitter any more.
 fn forget_others(work: &mut Work, present: &[SubmittedBatch]) {
     let attempt = |it: &SubmittedBatch| (it.batch_id.to_string(), it.attempt_id);
     let present: HashSet<(String, AttemptId)> = present.iter().map(attempt).collect();
@@ -124,7 +123,7 @@ mod tests {
         MonotonicTime::default().plus(Duration::from_secs(seconds))
     }
 
-    /// Recovers orphans, and returns those that the subscriber is called with.
+    /// Recovers orphans, and returns those with which the subscriber is called.
     fn recover(
         claims: &MockClaimKeeper,
         submissions: &mut OrphanSearch,

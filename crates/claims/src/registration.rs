@@ -14,11 +14,11 @@ pub struct NameInUse {
     pub until: Timestamp,
 }
 
-/// Registers this process as an instance on the database. `in_use` tells whether the error of `register` is that another
-/// instance has the name.
+/// Registers this process as an instance on the database. `in_use` returns the holder of the name if the error of
+/// `register` says that another instance has it.
 ///
-/// In this case it waits: until the other instance renews its lease, which is an error, or until its idle expiry. So a
-/// server that crashed can be restarted at once.
+/// In this case it waits until the idle expiry of the other instance, so that a crashed server can be restarted at
+/// once. If the other instance renews its lease meanwhile, it returns an error.
 pub fn wait_for_name<T, E>(
     register: impl Fn() -> Result<T, E>,
     in_use: impl Fn(&E) -> Option<NameInUse>,

@@ -15,7 +15,7 @@ pub struct ClaimRequests(Sender<Request>);
 pub struct ReceivedClaimRequests(pub(crate) Receiver<Request>);
 
 impl ClaimRequests {
-    /// Where to ask for services, also before the maintainer has started.
+    /// Returns both ends. Requests may be sent before the maintainer has started.
     pub fn new() -> (Self, ReceivedClaimRequests) {
         let (sender, receiver) = channel();
         (Self(sender), ReceivedClaimRequests(receiver))
@@ -24,12 +24,12 @@ impl ClaimRequests {
     /// Claims those of these services that no live instance owns, without waiting for the next
     /// renewal. Call it for services whose batches were just stored.
     ///
-    /// After the maintainer has stopped this does nothing.
+    /// Does nothing after the maintainer has stopped.
     pub fn claim(&self, services: &[ServiceId]) {
         self.send(Request::Claim(services.to_vec()));
     }
 
-    /// Has no more services taken, while the lease is still renewed: a shutdown drains what is being submitted.
+    /// Takes no more services, but still renews the lease. A shutdown calls it to finish the submissions in flight.
     pub fn stop_taking(&self) {
         self.send(Request::StopTaking);
     }
@@ -40,7 +40,7 @@ impl ClaimRequests {
     }
 }
 
-/// Has the services of new batches claimed. It ignores batches that another instance has stored: that instance claims
+/// Requests the services of new batches. Batches that another instance has stored are ignored: that instance claims
 /// their services.
 impl RecordedSubscriber for ClaimRequests {
     fn recorded(&self, entry: Recorded<'_>) {
@@ -58,7 +58,7 @@ pub(crate) enum Request {
     End,
 }
 
-/// Requests that have arrived and are not handled yet.
+/// Requests that have arrived and have not been handled yet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingRequests {
     pub(crate) services: BTreeSet<ServiceId>,
@@ -67,7 +67,7 @@ pub(crate) struct PendingRequests {
 }
 
 impl PendingRequests {
-    /// Waits up to `timeout` for a request, and adds all that have arrived then.
+    /// Waits up to `timeout` for a request, and adds all that have arrived by then.
     pub(crate) fn receive(&mut self, requests: &Receiver<Request>, timeout: Duration) {
         let first = match requests.recv_timeout(timeout) {
             Ok(request) => Some(request),

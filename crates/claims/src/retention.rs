@@ -7,16 +7,16 @@ use log::info;
 /// When [`Retention`] removes batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionOptions {
-    /// How long after its end a batch is removed at the earliest.
+    /// The minimum time from the end of a batch to its removal.
     pub after: Duration,
-    /// How often a pass over the batches starts, by any instance.
+    /// How often a pass over the batches starts, on any instance.
     pub interval: Duration,
     /// How many batches one step examines. A step is one transaction.
     pub step: usize,
 }
 
 impl RetentionOptions {
-    /// Removes batches this long after their end, in a pass each hour.
+    /// Options that remove batches this long after their end, in one pass each hour.
     pub fn after(after: Duration) -> Self {
         Self { after, interval: Duration::from_hours(1), step: 200 }
     }
@@ -24,9 +24,9 @@ impl RetentionOptions {
 
 /// A job that removes batches long after their end.
 ///
-/// It works in passes, and a pass in steps. After each step it pauses for as long as the step took, so
-/// that it uses at most half of what a database with one writer has, and others are never behind more than
-/// one step. Of several instances, one starts each pass.
+/// It works in passes, which consist of steps. After each step it pauses for as long as the step took. It thus takes at
+/// most half of the time of a database that has one writer, and others wait for at most one step. If there are several
+/// instances, one of them starts each pass.
 #[derive(Debug)]
 pub struct Retention<R> {
     store: R,
@@ -47,7 +47,7 @@ impl<R: RetentionStore + 'static> Retention<R> {
     const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
     /// The pause after a failed step.
     const FAILURE_PAUSE: Duration = Duration::from_secs(10);
-    /// The longest pause before it is checked whether another instance has missed a pass.
+    /// The longest pause before this instance checks whether a pass was missed.
     const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
     /// Starts the job.
@@ -116,7 +116,7 @@ mod tests {
 
     const IDLE: BatchResult<Next> = Ok(Next::AfterInterval);
 
-    /// A store whose steps have these results, and which expects these positions.
+    /// A store that expects these positions and whose steps have these results.
     fn store_with_steps(
         steps: Vec<(Option<RetentionCursor>, BatchResult<Removed>)>,
     ) -> MockRetentionStore {

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::{Excerpt, Hex, OperatorRequest, Timestamp, monitor::BatchResult};
 
-/// A kind of request, which a client needs the right for.
+/// A kind of request that a client must be allowed to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessScope {
     /// Submitting batches, withdrawals and rewards.
@@ -90,7 +90,7 @@ impl FromStr for TokenId {
     }
 }
 
-/// What is stored of an access token when it is created. Its secret is not among it.
+/// What is stored of an access token when it is created, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
     /// The id.
@@ -101,9 +101,9 @@ pub struct NewToken {
     pub secret_hash: [u8; 32],
     /// What it allows.
     pub scopes: BTreeSet<AccessScope>,
-    /// The services for which it allows that: service ids, with `*` for any characters.
+    /// The services for which it is valid: service ids, in which `*` stands for any characters.
     pub services: Vec<String>,
-    /// Until when. `None`: for ever.
+    /// When it expires. `None`: never.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -114,14 +114,14 @@ pub struct StoredToken {
     pub token: NewToken,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it was used for the last time, to a few minutes.
+    /// When it was last used, accurate to a few minutes.
     pub last_used_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl StoredToken {
-    /// Whether it allows anything at that time.
+    /// Whether it is valid at this time.
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.token.expires_at.is_none_or(|expiry| now < expiry)
     }
@@ -132,11 +132,11 @@ pub trait TokenStore: Send + Sync {
     /// Stores an access token, unless another one that is not revoked has its name. Returns whether it did.
     fn create_token(&self, token: &NewToken, request: &OperatorRequest) -> BatchResult<bool>;
 
-    /// Up to `limit` access tokens after one of them, also those that do not work any more, ordered by id.
+    /// Up to `limit` access tokens after `after`, ordered by id. Expired and revoked tokens are included.
     fn tokens(&self, after: Option<TokenId>, limit: usize) -> BatchResult<Vec<StoredToken>>;
 
-    /// Revokes the access token with this id or name. Returns it as it was; `None`: there is none that is not
-    /// revoked.
+    /// Revokes the access token with this id or name. Returns it as it was; `None` if there is no such token, or it is
+    /// revoked already.
     fn revoke_token(
         &self,
         id_or_name: &str,

@@ -15,7 +15,7 @@ use std::fmt;
 pub struct AddressPrefix(Box<str>);
 
 impl AddressPrefix {
-    /// The number of hex digits of a whole address. Nothing is longer.
+    /// The number of hex digits of a complete address, the longest prefix.
     pub const LONGEST: usize = 70;
 
     /// Covers every address.
@@ -25,9 +25,8 @@ impl AddressPrefix {
 
     /// The prefix with this text, as a transaction declares it.
     ///
-    /// A validator accepts up to 35 pairs of lower-case hex digits and refuses a transaction that
-    /// declares anything else. Of another text, the beginning that it would accept is kept: that covers
-    /// more, never less.
+    /// A validator accepts up to 35 pairs of lower-case hex digits and refuses a transaction that declares anything
+    /// else. If the text breaks this rule, only the longest valid beginning is kept. It covers more, never less.
     ///
     /// ```
     /// use grid_batch_core::AddressPrefix;
@@ -48,12 +47,12 @@ impl AddressPrefix {
         &self.0
     }
 
-    /// Whether this covers all that `other` covers.
+    /// Whether this covers everything that `other` covers.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.starts_with(&*self.0)
     }
 
-    /// Whether an address is covered by both.
+    /// Whether any address is covered by both.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.covers(other) || other.covers(self)
     }

@@ -5,20 +5,20 @@ use crate::{
     SignerId, Timestamp, monitor,
 };
 
-/// A batch that was checked and is not stored yet.
+/// A batch that was checked but is not stored yet.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewBatch {
     /// The service that orders it.
     pub service_id: ServiceId,
     /// Its id.
     pub batch_id: ItemId,
-    /// Who signed it, for the limits of signers. `None`: the batch has no signature, such as a withdrawal, or the
-    /// ledger has confirmed the service, so that no signer can have made it up.
+    /// Who signed it, for the limits of signers. `None`: the batch has no signature, such as that of a withdrawal, or
+    /// the ledger has confirmed that the service exists, so that the limits do not apply.
     pub signer: Option<SignerId>,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<ItemId>,
-    /// What its transactions declare that they read, write and depend on; `None`: that is not known, so
-    /// that it conflicts with every other batch.
+    /// What its transactions declare to read, write and depend on. `None`: not known, so the batch conflicts with every
+    /// other batch.
     pub declared_access: Option<DeclaredAccess>,
     /// The bytes. They are stored and sent unchanged.
     pub serialized_batch: Vec<u8>,
@@ -26,14 +26,14 @@ pub struct NewBatch {
     pub label: Option<BatchLabel>,
     /// Who handed it in, for the limit of open batches of a client.
     pub client: Option<ClientId>,
-    /// Its client says that the ledger has never committed it.
+    /// Whether its client declares that the ledger has never committed it.
     pub declared_new: bool,
-    /// When its ledger cannot apply it any more, if there is such a time or height.
+    /// When its ledger can no longer apply it, if there is such a time or height.
     pub deadline: Option<Deadline>,
 }
 
 impl NewBatch {
-    /// A batch of one transaction, which has the id of the batch. Nothing else is known of it.
+    /// A batch of one transaction with the same id as the batch, about which nothing else is known.
     ///
     /// ```
     /// use grid_batch_core::{Deadline, NewBatch};
@@ -84,12 +84,12 @@ pub struct StoredBatch {
     pub service_id: ServiceId,
     /// Its id.
     pub batch_id: ItemId,
-    /// When it was stored. Strictly increasing within a service, in the order of commits.
+    /// When it was stored. Strictly increasing within a service, in the order in which batches were stored.
     pub created_at: Timestamp,
     /// Its state and number of attempts.
     pub progress: Progress,
-    /// When it was last handed to a submitter, or, if it never was, when it was put in doubt because its
-    /// database was restored.
+    /// When it was last handed to a submitter. If it never was: when it was put in doubt because its database was
+    /// restored.
     pub submitted_at: Option<Timestamp>,
     /// When it entered its state, if it was ever tried or put in doubt.
     pub since: Option<Timestamp>,
@@ -97,7 +97,7 @@ pub struct StoredBatch {
     pub checked_at: Option<Timestamp>,
     /// When a delayed batch may be tried again.
     pub next_try_at: Option<Timestamp>,
-    /// It is delayed by a gate, such as that of the gas price, and not by an attempt that failed.
+    /// Whether it is delayed by a gate, such as that of the gas price, rather than by a failed attempt.
     pub parked: bool,
     /// The last error, or why the gate is closed.
     pub last_error: Option<String>,
@@ -114,8 +114,8 @@ pub struct Hold {
     pub since: Timestamp,
     /// The reason, in words.
     pub reason: String,
-    /// The batch is neither sent nor, by evidence, sent again before an operator has decided or released
-    /// it. Otherwise evidence can end the hold.
+    /// Whether only an operator's decision or release allows the batch to be sent. Otherwise evidence can end the hold
+    /// and cause it to be sent again.
     pub until_decision: bool,
 }
 

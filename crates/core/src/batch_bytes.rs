@@ -10,8 +10,8 @@ struct SharedBytes {
 }
 
 impl BatchBytes {
-    /// These bytes. The guard is dropped together with the last clone, so that it can count the bytes that
-    /// are in memory.
+    /// Wraps these bytes. The guard is dropped together with the last clone, so it can be used to count the bytes in
+    /// memory.
     pub fn with_guard(bytes: Vec<u8>, guard: impl Any + Send + Sync) -> Self {
         Self(Arc::new(SharedBytes { bytes, _guard: Some(Box::new(guard)) }))
     }

@@ -4,16 +4,17 @@ use crate::{ItemId, ItemIdError, NewBatch, ServiceId};
 
 /// Turns the bytes of a request into batches.
 ///
-/// A format may keep the payload opaque: without a signer, without declared access, so that a batch conflicts with
-/// every other one of its service. It must give each batch an id that no other batch of its ledger has.
+/// A format may treat the payload as opaque. Batches then have no signer and no declared access, so each conflicts with
+/// every other batch of its service. It must give each batch an id that no other batch of its ledger has.
 pub trait BatchFormat: Send + Sync {
-    /// The batches in these bytes, in order and verified as far as the format allows, to be stored for a service.
-    /// The label, the client and what the client declares are not part of the bytes; intake adds them.
+    /// Reads the batches in these bytes, which are to be stored for a service, in order, and verifies them as far as
+    /// the format allows. The label, the client and what the client declares are not part of the bytes; intake adds
+    /// them.
     ///
-    /// It may need some time for each batch, and does no I/O. One invalid batch refuses all of them.
+    /// It may take some time for each batch, but does no I/O. If one batch is invalid, all of them are refused.
     fn read(&self, service_id: &ServiceId, bytes: &[u8]) -> Result<Vec<NewBatch>, FormatError>;
 
-    /// The id of a batch of this format, from what a client sends.
+    /// Parses the id of a batch of this format, as a client sends it.
     fn parse_id(&self, text: &str) -> Result<ItemId, FormatError> {
         text.parse().map_err(|error: ItemIdError| FormatError::Id(error.to_string()))
     }

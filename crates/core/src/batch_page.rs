@@ -28,7 +28,7 @@ pub struct BatchSelection {
 }
 
 impl BatchSelection {
-    /// Whether a page has this batch.
+    /// Whether this batch is selected.
     pub fn selects(&self, listed: &ListedBatch) -> bool {
         let ListedBatch { batch, label, error } = listed;
         let has_text = |text: &String| error.as_ref().is_some_and(|error| error.contains(text));
@@ -52,10 +52,10 @@ impl BatchSelection {
 /// The order of the pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PageOrder {
-    /// What was stored last comes first.
+    /// The batch that was stored last comes first.
     #[default]
     NewestFirst,
-    /// What was stored first comes first.
+    /// The batch that was stored first comes first.
     OldestFirst,
 }
 
@@ -81,7 +81,7 @@ pub struct ListCursor {
 
 /// A text that is not a [`ListCursor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("it must be what an earlier page had as `next`")]
+#[error("it must be the `next` of an earlier page")]
 pub struct ListCursorError;
 
 impl fmt::Display for ListCursor {
@@ -106,8 +106,8 @@ impl FromStr for ListCursor {
 pub struct BatchPage {
     /// The batches, in order.
     pub batches: Vec<ListedBatch>,
-    /// Where the next page starts; `None` after the last page. A page can have fewer batches than were
-    /// asked for, even none, and not be the last one: a limited number of batches is examined for each.
+    /// Where the next page starts; `None` after the last page. A page that is not the last may have fewer batches than
+    /// requested, or even none, because only a limited number of batches is examined for each page.
     pub next: Option<ListCursor>,
 }
 

@@ -11,7 +11,7 @@ pub struct Change {
     pub service_id: ServiceId,
     /// The batch.
     pub batch_id: ItemId,
-    /// The claim's epoch in which the sender owned the service. In another epoch the change is
+    /// The claim's epoch in which the sender owned the service. If the service is in another epoch, the change is
     /// stale. `None` skips the check.
     pub epoch: Option<u64>,
     /// What happened. [`Event::Taken`] is not recorded this way: a
@@ -21,18 +21,18 @@ pub struct Change {
     pub error: Option<String>,
     /// When a delayed batch may be tried again.
     pub retry_at: Option<Timestamp>,
-    /// Holds a batch that the poller follows, or one that is delayed, for this reason, until an operator
-    /// decides. A batch that is held already keeps its first reason.
+    /// Why the batch is to be held until an operator decides, if it is. The batch must be one that the poller follows,
+    /// or delayed. A batch that is held already keeps its first reason.
     pub hold: Option<String>,
-    /// The hold ends only with a decision or a final status: no evidence has the batch submitted again.
-    /// It replaces a hold that evidence could end.
+    /// Whether the hold ends only with a decision or a final status, so that evidence does not cause the batch to be
+    /// submitted again. Such a hold replaces one that evidence could end.
     pub hold_until_decision: bool,
     /// Why the batch is invalid; empty unless it is.
     pub receipts: Vec<Receipt>,
 }
 
 impl Change {
-    /// The change that `event` makes, in any epoch.
+    /// The change for `event`, in any epoch.
     pub fn new(service_id: ServiceId, batch_id: ItemId, event: Event) -> Self {
         Self {
             service_id,
@@ -55,10 +55,10 @@ pub enum ChangeOutcome {
     Applied {
         /// The state of the batch now.
         state: BatchState,
-        /// The batch has ended, and its service has another open batch.
+        /// Whether the batch has ended and its service has another open batch.
         next_waits: bool,
     },
-    /// It came too late or is not possible; nothing changed.
+    /// It came too late or is not possible. Nothing changed.
     Stale(Stale),
     /// The service has no such batch.
     NotFound,
@@ -96,7 +96,7 @@ pub enum Stale {
          attempt has ended, which is at the latest after five times ledger.request_timeout"
     )]
     WithSubmitter,
-    /// An operator decided that a batch is absent that is not at the ledger anyway.
+    /// An operator decided that a batch is absent, but the batch is not at the ledger anyway.
     #[error("the batch is {state}, so it is not at the ledger; it is sent when its turn comes")]
     NotAtLedger {
         /// The state of the batch.
@@ -114,7 +114,7 @@ pub enum Stale {
         /// The state of the batch.
         state: BatchState,
     },
-    /// An operator decided about what a batch stops, but it stops nothing.
+    /// An operator decided about the batches that a batch stops, but it stops none.
     #[error("the batch is {state} and stops nothing; `grid-batch halts` lists the batches that do")]
     StopsNothing {
         /// The state of the batch.
@@ -143,8 +143,8 @@ pub enum Stale {
     Withdrawal,
 }
 
-/// What an operator decides about a batch. It counts as evidence, so the operator must know what the
-/// ledger has.
+/// What an operator decides about a batch. A decision counts as evidence, so the operator must know whether the ledger
+/// has the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// The ledger has applied the batch. The service continues with its next batch.
@@ -152,7 +152,7 @@ pub enum Decision {
     /// The ledger has rejected the batch and no earlier attempt can arrive, or the batch is not to be
     /// submitted. The service continues with its next batch.
     Invalid,
-    /// The ledger does not have the batch and will not find it later. The batch is sent again.
+    /// The ledger does not have the batch and will not receive it later. The batch is sent again.
     Absent,
 }
 

@@ -44,7 +44,7 @@ pub struct Takeover {
 }
 
 impl Takeover {
-    /// Adds what another takeover took.
+    /// Adds the services and batches of another takeover.
     pub fn extend(&mut self, other: Self) {
         self.claims.extend(other.claims);
         self.in_doubt.extend(other.in_doubt);
@@ -80,8 +80,8 @@ pub trait ClaimKeeper: Send {
     /// The batches of claimed services that are recorded as being with a submitter.
     fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>>;
 
-    /// Puts those of these batches in doubt that are still with the submitter of that attempt. Returns
-    /// those that it did. Others may be left for a later call.
+    /// Puts those of these batches in doubt that are still with the submitter in the same attempt, and returns them.
+    /// Some may be left for a later call.
     fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>>;
 
     /// Releases every claim on a service that has no batch with a submitter, and returns how many
@@ -89,9 +89,9 @@ pub trait ClaimKeeper: Send {
     fn release(&self) -> BatchResult<usize>;
 }
 
-/// Keeps which claimed services are paused because their nodes have different states.
+/// Stores which claimed services are paused because their nodes have different states.
 pub trait StatePauseStore: Send {
-    /// The claimed services that are paused for it.
+    /// The claimed services that are paused for this reason.
     fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>>;
 
     /// Begins or ends this pause of a claimed service. Returns whether anything changed.

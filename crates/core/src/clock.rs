@@ -31,8 +31,8 @@ impl Timestamp {
         Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// The time in UTC as RFC 3339, to the second. A time before 1970, or after the year 9999, is shown as the first
-    /// or the last second of that range.
+    /// The time in UTC in the format of RFC 3339, to the second. A time before 1970 or after the year 9999 is shown as
+    /// the first or the last second of that range.
     ///
     /// ```
     /// use grid_batch_core::Timestamp;
@@ -44,7 +44,7 @@ impl Timestamp {
         format!("{date_and_time}Z")
     }
 
-    /// The same, to the microsecond.
+    /// The same as `Display`, but to the microsecond.
     ///
     /// ```
     /// use grid_batch_core::Timestamp;
@@ -101,8 +101,8 @@ impl From<SystemTime> for Timestamp {
 
 /// A reading of a monotonic clock: the time since an arbitrary moment of this process.
 ///
-/// What elapses within a process is measured with it, because the time of day may be set forward or
-/// back at any moment. It has no meaning outside the process, so it is never stored.
+/// It measures durations within a process, because the time of day may be set forward or back at any moment. It has no
+/// meaning outside the process, so it is never stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonotonicTime(Duration);
 
@@ -119,10 +119,10 @@ impl MonotonicTime {
     }
 }
 
-/// A moment of this process by both clocks.
+/// A moment of this process, read from both clocks.
 ///
-/// It tells whether it is too late for something. Each clock may miss time: a monotonic clock stops
-/// while the machine is suspended, and the time of day may be set back.
+/// It is used to find out whether a time limit has passed. Each clock may miss time: a monotonic clock stops while the
+/// machine is suspended, and the time of day may be set back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment {
     time_of_day: Timestamp,
@@ -135,8 +135,8 @@ impl Moment {
         Self { time_of_day: clock.now(), monotonic: clock.monotonic() }
     }
 
-    /// The longest time that may have elapsed since this moment: the longer one of the two clocks.
-    /// If the time of day was set forward, this is longer than what has elapsed.
+    /// The longest time that may have elapsed since this moment: the longer of the times that the two clocks show. If
+    /// the time of day was set forward, this is more than the time that has elapsed.
     pub fn longest_elapsed(self, clock: &dyn Clock) -> Duration {
         let now = Self::now(clock);
         let by_time_of_day = now.time_of_day.since(self.time_of_day);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_elapsed_counts_what_either_clock_shows() {
+    fn longest_elapsed_is_the_longer_of_both_clocks() {
         const SECOND: Duration = Duration::from_secs(1);
         let clock = ManualClock::at(Timestamp::default().plus(60 * SECOND));
         let moment = Moment::now(&clock);
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(moment.longest_elapsed(&clock), Duration::ZERO);
         clock.advance(SECOND);
         assert_eq!(moment.longest_elapsed(&clock), SECOND);
-        // As after the machine was suspended.
+        // As if the machine had been suspended.
         clock.set(Timestamp::default().plus(100 * SECOND));
         assert_eq!(moment.longest_elapsed(&clock), 40 * SECOND);
     }

@@ -1,14 +1,14 @@
 use crate::{ItemId, ServiceId, monitor::BatchResult};
 
-/// What a store knows of the batches that services have ever committed.
+/// What a store knows about the batches that services have ever committed.
 ///
-/// Some ledgers apply a batch again that arrives again. Their adapters use the methods with default bodies to find out
-/// whether a batch is new: they alone know what their nodes remember. By default nothing is known.
+/// Some ledgers apply a batch again if it arrives again. Their adapters use the methods with default bodies to find out
+/// whether a batch is new, because only they know what their nodes remember. By default nothing is known.
 pub trait CommitHistory: Send + Sync {
-    /// The last batch that was committed in each lane of the service, as far as they are still stored.
+    /// The last batch that was committed in each lane of the service, if it is still stored.
     ///
-    /// What was committed in a lane before was committed before that one was sent. So a node that has
-    /// applied all of them has applied every batch of the service that had ended before this one was taken.
+    /// Earlier batches of a lane were committed before its last one was sent. A node that has applied all of `before`
+    /// and `since` has therefore applied every batch of the service that had ended before this one was taken.
     fn committed_before(
         &self,
         service_id: &ServiceId,
@@ -18,11 +18,11 @@ pub trait CommitHistory: Send + Sync {
     /// Whether a batch of the service was ever committed.
     fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool>;
 
-    /// Makes the store refuse batches with past transactions, and end a batch as committed if all its transactions
-    /// are past.
+    /// Makes the store refuse batches that contain a past transaction, and end a batch as committed if all its
+    /// transactions are past.
     fn refuse_past_transactions(&self) {}
 
-    /// Reads what is known of the history of a service, for a batch that is to be sent.
+    /// Reads what is known about the history of a service, for a batch that is to be sent.
     fn read_history(
         &self,
         _service_id: &ServiceId,
@@ -47,8 +47,8 @@ pub trait CommitHistory: Send + Sync {
         Ok(())
     }
 
-    /// A number that changes when the store notices that it went back to an earlier state. What was recorded
-    /// before may be lost then.
+    /// A number that changes when the store notices that it went back to an earlier state. Earlier records may be lost
+    /// then.
     fn generation(&self) -> i64 {
         0
     }
@@ -59,11 +59,12 @@ pub trait CommitHistory: Send + Sync {
 pub struct CommittedBefore {
     /// Those that had ended before the batch in question was taken.
     pub before: Vec<ItemId>,
-    /// Those that ended later. What was committed in their lanes before may be older than the batch.
+    /// Those that ended later. Earlier batches of their lanes may have been committed before the batch in question was
+    /// taken.
     pub since: Vec<ItemId>,
 }
 
-/// What a store knows of the history of a service.
+/// What a store knows about the history of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryFacts {
     /// Whether every batch that the service has committed is accounted for; `None`: not known yet.
@@ -72,7 +73,7 @@ pub struct HistoryFacts {
     /// the last committed batch was sent. So a node that still reports the anchor still reports everything that it
     /// has committed since the history was known.
     pub anchor: Option<ItemId>,
-    /// The ledger cannot have committed the batch before its first attempt: its client or an operator has said
-    /// so, or that was proved before an earlier attempt which a node may have accepted.
+    /// Whether it is certain that the ledger did not commit the batch before its first attempt: its client or an
+    /// operator has said so, or it was proved before an earlier attempt, which a node may have accepted.
     pub is_new: bool,
 }

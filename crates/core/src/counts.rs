@@ -9,13 +9,13 @@ pub struct ServiceCounts {
     pub open: u64,
     /// Services with a batch that is held for an operator.
     pub held: u64,
-    /// Services with a batch that is not held and has an error: its last attempt, or what followed, failed.
+    /// Services with a batch that is not held and has an error, because its last attempt or a later step failed.
     pub failing: u64,
     /// Services with a batch in a lane that was open when the database went back to an earlier state.
     pub restored: u64,
     /// Services in which an invalid batch stops others.
     pub halted: u64,
-    /// For how long, in the first of them.
+    /// For how long the first of them has been halted.
     pub halted_for: Duration,
     /// Services that an operator has paused, one by one.
     pub paused: u64,
@@ -30,34 +30,34 @@ pub struct ServiceCounts {
 pub struct QueueCounts {
     /// Open batches of all services, whatever they wait for.
     pub open: u64,
-    /// Open batches that miss a transaction.
+    /// Open batches that depend on a missing transaction.
     pub incomplete: u64,
-    /// Services that have as many open batches as they may have.
+    /// Services that have reached their limit of open batches.
     pub full: u64,
-    /// The one of them with most.
+    /// The one of them with the most open batches.
     pub fullest: Option<FullQueue>,
-    /// The services that this process has found and whose names cannot be read. Their batches wait.
+    /// The services that this process has found but whose names it cannot read. Their batches wait.
     pub unreadable: Vec<String>,
 }
 
-/// A service that has as many open batches as it may have, and what fills its queue.
+/// A service that has reached its limit of open batches, and what fills its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullQueue {
     /// The service.
     pub service_id: ServiceId,
     /// The number of its open batches.
     pub open: u64,
-    /// How many it may have.
+    /// The limit of open batches.
     pub limit: u64,
-    /// Those that miss a transaction.
+    /// The open batches that depend on a missing transaction.
     pub incomplete: u64,
     /// How many signers have batches that miss a transaction.
     pub signers: u64,
-    /// The number of missing transactions of the one with most.
+    /// The number of missing transactions of the signer with the most.
     pub most_of_signer: u64,
-    /// Those that are held.
+    /// The open batches that are held.
     pub held: u64,
-    /// Those that are delayed after an attempt that failed, or by a gate.
+    /// The open batches that are delayed after a failed attempt or by a gate.
     pub delayed: u64,
     /// Whether an operator has paused the service, or all.
     pub paused: bool,
@@ -68,9 +68,9 @@ pub struct FullQueue {
 /// The batches in lanes by state, what open batches wait for, and how old the oldest one is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenStates {
-    /// The states that a batch in a lane has.
+    /// The states of the batches in lanes.
     pub states: BTreeMap<BatchState, OpenState>,
-    /// How many open batches wait for what, by the name of the reason. Batches of services with one lane that wait
+    /// The number of waiting open batches by the name of the wait reason. In services with one lane, batches that wait
     /// for their turn are not counted.
     pub waits: BTreeMap<&'static str, u64>,
     /// How long ago the oldest open batch was accepted; `None` if none is open.
@@ -82,7 +82,7 @@ pub struct OpenStates {
 pub struct OpenState {
     /// How many batches are in it.
     pub batches: u64,
-    /// How long the first of them has been in it.
+    /// How long the first of them has been in this state.
     pub longest: Duration,
 }
 
@@ -116,9 +116,9 @@ pub trait BatchCounts: Send + Sync {
     /// How many services this instance claims.
     fn count_claims(&self, instance: &InstanceId) -> BatchResult<u64>;
 
-    /// The connections to the database, by pool. It is read from memory, and so are the events.
+    /// The connections to the database, by pool. Like `events_written`, it reads only from memory.
     fn connections(&self) -> Vec<PoolConnections>;
 
-    /// How many events were written since the start, with those of transactions that failed.
+    /// How many events were written since the start, including those of failed transactions.
     fn events_written(&self) -> u64;
 }

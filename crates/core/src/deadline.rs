@@ -6,7 +6,7 @@ use crate::{Excerpt, Timestamp};
 
 /// After this time or height, the ledger can never apply the batch.
 ///
-/// Its text is what is stored: `height 7` or `time 1700000000000000`, in microseconds; as `{:#}` it is for people.
+/// Its text is the stored form: `height 7` or `time 1700000000000000`, in microseconds. `{:#}` formats it for people.
 ///
 /// ```
 /// use grid_batch_core::Deadline;
@@ -30,7 +30,7 @@ pub struct DeadlineError {
     pub value: Excerpt,
 }
 
-/// Where a ledger is now, as one of its nodes says.
+/// The position of a ledger, as reported by one of its nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LedgerPosition {
     /// The time of its latest block. `None`: its batches have no deadlines that are times.
@@ -55,8 +55,8 @@ pub enum TimeLeft {
 }
 
 impl LedgerPosition {
-    /// What is left until the deadline. This is the rule by which a batch is sent or not. If the ledger does not tell
-    /// its position, the batch may be sent.
+    /// What is left until the deadline. This rule decides whether a batch is sent. If the ledger does not report its
+    /// position, the batch may be sent.
     pub fn time_left(&self, deadline: Deadline) -> TimeLeft {
         let (position, margin, end) = match (deadline, self.time, self.height) {
             (Deadline::Time(end), Some(time), _) => {

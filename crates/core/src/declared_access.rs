@@ -10,7 +10,7 @@ pub use encoding::DeclaredAccessError;
 /// What the transactions of a batch may read and write, and which transactions of other batches must be
 /// applied before it.
 ///
-/// Where a ledger refuses access outside of what is declared, two batches that do not
+/// If a ledger refuses access to anything that is not declared, two batches that do not
 /// [conflict](Self::conflicts_with) have the same effect in either order.
 ///
 /// ```
@@ -32,11 +32,11 @@ pub struct DeclaredAccess {
 }
 
 impl DeclaredAccess {
-    /// Limit on the number of prefixes that are read, and of those that are written. A batch with more
-    /// is stored with the longest common beginnings of some of them, which cover more, never less.
+    /// Limit on the number of prefixes that are read, and of those that are written. If a batch has more, some of them
+    /// are replaced by their longest common beginnings, which cover more, never less.
     pub const MOST_PREFIXES: usize = 256;
 
-    /// What is read, written and depended on, in any order.
+    /// Access with these reads, writes and dependencies, in any order.
     pub fn new(
         reads: impl IntoIterator<Item = AddressPrefix>,
         writes: impl IntoIterator<Item = AddressPrefix>,
@@ -56,17 +56,17 @@ impl DeclaredAccess {
         Self::new([], [AddressPrefix::everything()], [])
     }
 
-    /// What is read and not written, in order. None covers another one.
+    /// The prefixes that are read but not written, in order. None covers another one.
     pub fn reads(&self) -> &[AddressPrefix] {
         &self.reads
     }
 
-    /// What is written, and may be read, in order. None covers another one.
+    /// The prefixes that are written, and may be read, in order. None covers another one.
     pub fn writes(&self) -> &[AddressPrefix] {
         &self.writes
     }
 
-    /// The transactions of other batches that must be applied before, in order.
+    /// The transactions of other batches that must be applied before this batch, in order.
     pub fn dependencies(&self) -> &[ItemId] {
         &self.dependencies
     }

@@ -15,15 +15,15 @@ pub enum EventKind {
     Accepted,
     /// It was handed to a submitter: an attempt began.
     Submitted,
-    /// An attempt ended, with this answer of the ledger or without one.
+    /// An attempt ended, with or without an answer of the ledger.
     Answered,
     /// The ledger reported its status.
     Status,
-    /// Evidence was found about it, or it is certain that no earlier attempt arrives any more.
+    /// Evidence was found about it, or it became certain that no earlier attempt can arrive any more.
     Evidence,
     /// The instance that was submitting it is gone.
     OwnerLost,
-    /// Its database may have lost what happened to it lately.
+    /// The database was restored and may have lost the latest changes of the batch.
     DatabaseRestored,
     /// It waits for an operator.
     Held,
@@ -35,7 +35,7 @@ pub enum EventKind {
     Decided,
     /// It ended without being sent, because of another batch.
     DependencyInvalid,
-    /// It had ended as invalid, and the ledger reported later that it applied it.
+    /// It had ended as invalid, and the ledger later reported it as committed.
     CommittedAfterInvalid,
 }
 
@@ -153,11 +153,11 @@ pub struct BatchEvent {
     pub at: Timestamp,
     /// The instance that recorded it; `None` for a command, or a process without claims.
     pub instance: Option<String>,
-    /// The withdrawal that the batch tries, if it tries one. The history of a batch leaves it out.
+    /// The withdrawal that the batch executes, if any. It is not set in the history of a batch.
     pub withdrawal: Option<EventWithdrawal>,
 }
 
-/// What an event of a withdrawal's batch tells about the withdrawal.
+/// What an event of a withdrawal's batch says about the withdrawal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventWithdrawal {
     /// The id of the withdrawal.
@@ -166,11 +166,12 @@ pub struct EventWithdrawal {
     pub pool: String,
     /// The amount, in the smallest unit of the pool's currency.
     pub amount: String,
-    /// The hash of the transaction that pays; of several, the one with the highest fee. `None`: none is signed.
+    /// The hash of the transaction that pays, or of the one with the highest fee if there are several. `None`: none is
+    /// signed.
     pub transaction_hash: Option<String>,
 }
 
-/// A position in the feed: how far its reader has read. Only the store that made it can read it.
+/// A position in the feed up to which a reader has read. Only the store that created it can read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventCursor(String);
 
@@ -226,9 +227,9 @@ pub enum EventPosition {
 /// Selects events. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Only of these services; empty: of all.
+    /// Only events of these services; empty: of all.
     pub services: BTreeSet<ServiceId>,
-    /// Only of these kinds; empty: of all.
+    /// Only events of these kinds; empty: of all.
     pub kinds: BTreeSet<EventKind>,
 }
 
@@ -240,12 +241,12 @@ impl EventFilter {
     }
 }
 
-/// An event with the position behind it.
+/// An event with the position after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PositionedEvent {
     /// The event.
     pub event: BatchEvent,
-    /// Reading goes on here after the event.
+    /// Where reading continues after the event.
     pub cursor: EventCursor,
 }
 
@@ -254,7 +255,7 @@ pub struct PositionedEvent {
 pub struct EventPage {
     /// The events that the filter selects.
     pub events: Vec<PositionedEvent>,
-    /// Where reading goes on, also past events that the filter does not select.
+    /// Where reading continues, past events that the filter does not select.
     pub next: EventCursor,
     /// Whether there was more to read.
     pub more: bool,
@@ -275,14 +276,14 @@ pub enum EventReadError {
     },
 }
 
-/// Is called after a commit that wrote events. It must return at once.
+/// Called after each commit that wrote events. It must return at once.
 pub type EventListener = Arc<dyn Fn() + Send + Sync>;
 
 /// Reads the events of batches.
 ///
-/// Each event is written in the transaction of the change that it tells of. A reader that goes on from the
-/// cursor of each page gets every event of the filter exactly once, and those of a service in the order of
-/// its changes, also if several instances write.
+/// Each event is written in the transaction of the change that it reports. A reader that continues from the cursor of
+/// each page gets every selected event exactly once, and the events of a service in the order of its changes, even if
+/// several instances write.
 pub trait EventStore: Send + Sync {
     /// Up to `limit` events from a position. With a filter, a page can be empty although there is more.
     fn events(
@@ -299,8 +300,7 @@ pub trait EventStore: Send + Sync {
         batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<BatchEvent>>>;
 
-    /// Calls `listener` after each commit of this process that wrote events. Other processes write
-    /// events, too.
+    /// Calls `listener` after each commit of this process that wrote events, but not after those of other processes.
     fn on_events(&self, listener: EventListener);
 }
 

@@ -11,18 +11,18 @@ pub enum Evidence {
     Present,
     /// The ledger does not have it, and no earlier attempt can still reach the ledger.
     Absent,
-    /// The ledger has not applied it and would apply it only once, however often it is sent: a
-    /// transaction whose nonce can be used once. It may be sent again.
+    /// The ledger has not applied it and would apply it only once, however often it is sent, because it is a
+    /// transaction whose nonce can be used only once. It may be sent again.
     Repeatable,
-    /// The ledger accepted the present attempt and has lost it, as a node does that restarts. So that
-    /// attempt cannot reach the ledger later.
+    /// The ledger accepted the present attempt and has lost it, for example because a node restarted. The attempt
+    /// cannot reach the ledger later.
     Lost,
-    /// A node stopped answering while it had the batch, and the ledger does not have it any more.
+    /// A node stopped answering while it had the batch, and the ledger no longer has it.
     /// Sending it again may stop the node again.
     StoppedNode,
-    /// The ledger has not applied it and can never apply it, whatever attempt arrives: a transaction of
-    /// it was applied with another batch. As for absence and expiry, the nodes are asked again for their ledger before
-    /// this counts.
+    /// The ledger has not applied it and can never apply it, whatever attempt arrives: a transaction of it was applied
+    /// with another batch. As with absence and expiry, this is used only after the nodes have confirmed their ledger
+    /// again.
     NeverApplicable,
     /// The ledger has not applied it, and its [deadline](crate::Deadline) has passed there: it can never apply it,
     /// whatever attempt arrives.
@@ -45,9 +45,9 @@ pub struct EvidenceReport {
     pub evidence: Evidence,
     /// What was seen, for an operator: why nothing is proved, or why a batch is not sent again.
     pub detail: Option<String>,
-    /// Search again after this time at the latest, because evidence may be there then.
+    /// The time after which to search again at the latest, because evidence may exist then.
     pub again_in: Option<Duration>,
-    /// If nothing changes, absence will be proved after this time. Until then the batch is neither held nor
+    /// The time after which absence will be proved if nothing changes. Until then the batch is neither held nor
     /// submitted again.
     pub provable_in: Option<Duration>,
 }
@@ -65,7 +65,7 @@ impl From<Evidence> for EvidenceReport {
     }
 }
 
-/// A batch whose reported status does not end it: evidence is looked for.
+/// A batch for which evidence is searched, because its reported status does not end it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnresolvedBatch {
     /// The service that orders it.
@@ -74,13 +74,13 @@ pub struct UnresolvedBatch {
     pub batch_id: ItemId,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<ItemId>,
-    /// Those of its transactions that another stored batch of the service has, too. That such a
-    /// transaction was applied does not tell which of the batches was committed.
+    /// Those of its transactions that another stored batch of the service contains as well. If such a transaction was
+    /// applied, it is not known which of the batches was committed.
     pub shared_transaction_ids: Vec<ItemId>,
     /// The present attempt; 0 for a batch of a restored database that was never tried.
     pub attempt_id: AttemptId,
-    /// How many of its attempts the ledger certainly did not accept. They say nothing about what the
-    /// ledger does with the batch.
+    /// How many of its attempts the ledger certainly did not accept. They do not show what the ledger does with the
+    /// batch.
     pub not_accepted: u32,
     /// Its state.
     pub state: BatchState,
@@ -98,7 +98,7 @@ pub struct UnresolvedBatch {
     pub earlier_may_arrive: bool,
     /// Whether the present attempt was reported as invalid, as in [`Progress`](crate::Progress).
     pub invalid_reported: bool,
-    /// When its ledger cannot apply it any more.
+    /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,
 }
 
@@ -148,9 +148,9 @@ pub enum Resolution {
     HoldUntilDecision(String),
 }
 
-/// Reads the batches about which a ledger is asked for more than their statuses, and stores what was found.
+/// Reads the batches for which more than the status is requested from a ledger, and stores the results.
 pub trait LedgerQuestionStore: Send {
-    /// Those of these batches that are still unresolved, so that evidence is looked for.
+    /// Those of these batches that are still unresolved, so that evidence is searched.
     fn get_unresolved_batches(
         &self,
         service_id: &str,
@@ -160,8 +160,8 @@ pub trait LedgerQuestionStore: Send {
     /// Stores the resolutions in one commit.
     fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()>;
 
-    /// The batches that follow the present ones of these services: those that are sent next, not more of a
-    /// service than a ledger can be asked about with one request. By default a ledger is asked about none ahead.
+    /// The batches of these services that are sent next, after the present ones. For each service, at most as many as
+    /// fit into one request to a ledger. The default implementation returns none, so the ledger is not asked ahead.
     fn next_batches(&self, _services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>> {
         Ok(Vec::new())
     }

@@ -1,4 +1,4 @@
-//! Why a batch or a service waits, and what an operator could do: one rule for every part that shows it.
+//! Why a batch or a service waits, and what an operator could do: one rule for all interfaces that show it.
 
 use std::{fmt, iter, time::Duration};
 
@@ -27,26 +27,26 @@ impl ServicePause {
         "the state roots of the nodes differ: no batch of this circuit can commit";
 }
 
-/// What is known of a service besides its batches.
+/// What is known about a service besides its batches.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceFacts<'a> {
     /// The service.
     pub service: &'a ServiceOverview,
     /// Set while an operator has paused it.
     pub pause: Option<&'a ServicePause>,
-    /// What only the process knows that works on the service, such as the nodes on which its batches depend and that
-    /// do not answer.
+    /// What only the process that works on the service knows, such as nodes that its batches depend on and that do not
+    /// answer.
     pub waits: &'a [WaitReason],
-    /// How long evidence is looked for; `None`: it is not told.
+    /// The time limits of the search for evidence; `None`: the explanation does not mention the search.
     pub search: Option<SearchLimits>,
     /// The present time.
     pub now: Timestamp,
 }
 
-/// How long a batch that is under way is waited for.
+/// How long to wait for a batch that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// Evidence about a batch that the ledger reports is looked for after this time in its state.
+    /// After this time in its state, evidence is searched for a batch that the ledger reports.
     pub quiet_after: Duration,
     /// A batch without evidence is held after this time in its state.
     pub hold_after: Duration,
@@ -79,20 +79,20 @@ impl ServiceFacts<'_> {
         lease.into_iter().chain(paused).chain(of_service.cloned()).collect()
     }
 
-    /// What only the process knows of one of these batches.
+    /// What only the process knows about one of these batches.
     fn waits_of<'a>(&'a self, batches: &'a [&StoredBatch]) -> impl Iterator<Item = WaitReason> {
         let ids = batches.iter().map(|batch| &batch.batch_id);
         let of = |id| self.waits.iter().filter(move |reason| reason.batch_id() == Some(id));
         ids.flat_map(of).cloned()
     }
 
-    /// Whether all nodes answer. While one does not, what the ledger did would be a guess.
+    /// Whether all nodes answer. While one does not, decisions about what the ledger did would be guesses.
     fn nodes_answer(&self) -> bool {
         !self.waits.iter().any(|reason| matches!(reason, WaitReason::Node(_)))
     }
 
-    /// A sentence that says which evidence is looked for about a batch that is under way, and when it is held
-    /// without any. It follows another sentence.
+    /// Writes a sentence about the evidence that is searched for a batch under way, and about when it is held without
+    /// evidence. It follows another sentence.
     fn fmt_search(&self, batch: &StoredBatch, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = batch.progress.state;
         let is_searched =
@@ -143,8 +143,8 @@ impl fmt::Display for After {
 }
 
 impl Wait<'_> {
-    /// What an operator can do about the batch itself. While a node does not answer, what the ledger did would
-    /// be a guess.
+    /// What an operator can do about the batch itself. While a node does not answer, decisions that would guess what
+    /// the ledger did are left out.
     fn own_actions(&self, batch: &StoredBatch, nodes_answer: bool) -> Vec<OperatorVerb> {
         let state = batch.progress.state;
         let mut actions = Vec::new();
@@ -184,7 +184,7 @@ pub struct BatchExplanation<'a> {
 }
 
 impl<'a> BatchExplanation<'a> {
-    /// Explains a batch. Without facts, it has only what is stored of batches.
+    /// Explains a batch. Without facts, it uses only what is stored about batches.
     pub fn new(details: &'a BatchDetails, facts: Option<ServiceFacts<'a>>) -> Self {
         Self { details, facts }
     }
@@ -205,8 +205,8 @@ impl<'a> BatchExplanation<'a> {
         deadline.into_iter().chain(facts.waits_of(&batches)).chain(facts.waits()).collect()
     }
 
-    /// What an operator could do: first about the batch, then about the one that it waits for and about its
-    /// service. Decisions that guess what the ledger did are left out while one of its nodes does not answer.
+    /// What an operator could do: first about the batch, then about the one that it waits for and about its service.
+    /// While a node of the ledger does not answer, decisions that would guess what the ledger did are left out.
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
         let Some(wait) = self.details.wait() else { return Vec::new() };
         let of = |batch: &'a StoredBatch| move |verb| PossibleAction { verb, batch: Some(batch) };
@@ -215,7 +215,7 @@ impl<'a> BatchExplanation<'a> {
         let own = wait.own_actions(batch, nodes_answer);
         let mut actions: Vec<_> = own.into_iter().map(of(batch)).collect();
         if self.details.of_withdrawal && batch.held.is_none() {
-            // Withdrawals are cancelled and retried themselves, not their batches.
+            // Operators cancel or retry a withdrawal itself, not its batches.
             actions.retain(|possible| possible.verb == OperatorVerb::Retry);
         }
         if let Some(ahead) = &self.details.ahead
@@ -232,7 +232,7 @@ impl<'a> BatchExplanation<'a> {
         }
         let pause = self.facts.and_then(|facts| facts.pause);
         if pause.is_some_and(|pause| pause.states_differ) {
-            // A batch that was sent again could be applied twice at one of the nodes.
+            // A batch that is sent again could be applied twice at one of the nodes.
             actions.retain(|possible| possible.verb != OperatorVerb::Resubmit);
         }
         if pause.is_some_and(|pause| pause.by_operator) {

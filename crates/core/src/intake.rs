@@ -11,7 +11,7 @@ pub enum AddOutcome {
     AlreadyStored,
 }
 
-/// Why a batch cannot be stored beside those that are stored already, or cannot be stored now.
+/// Why a batch conflicts with stored batches, or cannot be stored now.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BatchConflict {
     /// A batch with the same id and other bytes is stored already.
@@ -47,7 +47,7 @@ pub enum BatchConflict {
         /// The transaction.
         transaction_id: Box<ItemId>,
     },
-    /// The service has as many open batches as it may have.
+    /// The service has reached its limit of open batches.
     #[error(
         "the service {service_id} has {open} open batches, and may have {limit}; send the batches again \
          when some of them have ended"
@@ -55,23 +55,23 @@ pub enum BatchConflict {
     QueueFull {
         /// The service that orders the batches.
         service_id: ServiceId,
-        /// The number of its open batches, with those of the same list.
+        /// The number of its open batches, including those of the same list.
         open: u64,
         /// How many it may have.
         limit: u64,
     },
-    /// The client has as many open batches as it may have.
+    /// The client has reached its limit of open batches.
     #[error(
         "this client has {open} open batches, and may have {limit}; send the batches again when some of \
          them have ended"
     )]
     QueueOfClientFull {
-        /// The number of its open batches, with those of the same list.
+        /// The number of its open batches, including those of the same list.
         open: u64,
         /// How many it may have.
         limit: u64,
     },
-    /// Batches of the signer depend on as many missing transactions as they may.
+    /// Batches of the signer have reached the limit of missing transactions.
     #[error(
         "batches of the key {signer} wait for {missing} transactions that have not arrived, and may wait \
          for {limit}; send the batches first that they depend on, or send these again when those have arrived"
@@ -84,7 +84,7 @@ pub enum BatchConflict {
         /// How many there may be.
         limit: u64,
     },
-    /// As many batches of the service as may be depend on missing transactions.
+    /// The service has reached its limit of batches that depend on missing transactions.
     #[error(
         "{incomplete} batches of the service {service_id} wait for transactions that have not arrived, and \
          {limit} may; send the batches first that they depend on, or send these again when those have arrived"
@@ -97,7 +97,7 @@ pub enum BatchConflict {
         /// How many there may be.
         limit: u64,
     },
-    /// The signer has opened as many services as it may while no batch of them has ended.
+    /// The signer has reached its limit of opened services in which no batch has ended.
     #[error(
         "the service {service_id} has no batches yet, and the key {signer} has opened {limit} other \
          services in which no batch has ended; check the service id, or send the batches again when \
@@ -111,7 +111,7 @@ pub enum BatchConflict {
         /// How many it may have opened.
         limit: u64,
     },
-    /// There are as many services as there may be in which no batch has ended.
+    /// The limit of services in which no batch has ended is reached.
     #[error(
         "the service {service_id} has no batches yet, and there are {limit} other services in which no \
          batch has ended; check the service id, or send the batches again when batches of the other \
@@ -125,8 +125,8 @@ pub enum BatchConflict {
     },
 }
 
-/// Another batch of the service, which is open or committed, has the same transaction. The ledger
-/// would execute it twice, and its commit would not tell which of the batches was committed.
+/// Another batch of the service, which is open or committed, has the same transaction. The ledger would execute it
+/// twice, and its commit would not show which of the batches was committed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the batch {batch_id} has the transaction {transaction_id}, which the batch {other_batch_id} of \

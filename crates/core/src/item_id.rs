@@ -9,12 +9,12 @@ use thiserror::Error;
 
 use crate::{Hex, excerpt::Excerpt};
 
-/// The id of a batch or of a transaction: 1 to 128 letters, digits and `-._~`, with no dot at its beginning. So it
-/// can be a part of a URL.
+/// The id of a batch or of a transaction: 1 to 128 letters, digits and `-._~`, with no dot at its beginning. It can
+/// therefore be a part of a URL.
 ///
-/// The binary form of 128 lower-case hex digits, a signature, has 64 bytes. That of another text is the text
-/// itself; one of 64 characters has a zero byte at its end, which tells it from a signature. So ids are equal if
-/// their binary forms are, signatures sort as their texts do, and so do the other ids.
+/// The binary form of a signature, 128 lower-case hex digits, has 64 bytes. The binary form of any other text is the
+/// text itself; a text of 64 characters is followed by a zero byte, which distinguishes it from a signature. Ids are
+/// therefore equal if their binary forms are equal. Signatures sort like their texts, and so do the other ids.
 ///
 /// ```
 /// use grid_batch_core::ItemId;
@@ -33,7 +33,7 @@ use crate::{Hex, excerpt::Excerpt};
 #[derive(Clone, Copy)]
 pub struct ItemId {
     length: u8,
-    /// The binary form; behind it are zeros.
+    /// The binary form, padded with zeros.
     bytes: [u8; ItemId::LONGEST],
 }
 
@@ -76,7 +76,7 @@ impl ItemId {
     /// The longest text, in bytes.
     pub const LONGEST: usize = 2 * Self::BYTES;
 
-    /// The id of 128 hex digits whose binary form this is.
+    /// The id of 128 hex digits with this binary form.
     pub const fn from_bytes(signature: [u8; Self::BYTES]) -> Self {
         let mut bytes = [0; Self::LONGEST];
         let (first, _) = bytes.split_at_mut(Self::BYTES);
@@ -94,7 +94,7 @@ impl ItemId {
         self.as_bytes().try_into().ok()
     }
 
-    /// The id with this text, which was checked and is no signature.
+    /// The id with this text, which has been checked and is not a signature.
     fn of_text(text: &[u8]) -> Self {
         let mut bytes = [0; Self::LONGEST];
         bytes[..text.len()].copy_from_slice(text);
@@ -146,7 +146,7 @@ impl FromStr for ItemId {
     }
 }
 
-/// From the binary form. No id has two.
+/// Reads the binary form. Each id has only one.
 impl TryFrom<&[u8]> for ItemId {
     type Error = ItemIdError;
 

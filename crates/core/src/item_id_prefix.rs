@@ -47,10 +47,10 @@ pub enum ItemIdPrefixError {
 }
 
 impl ItemIdPrefix {
-    /// The fewest characters that name a batch.
+    /// The minimum number of characters.
     pub const SHORTEST: usize = 8;
 
-    /// The id that this is completely, if no id is longer.
+    /// This prefix as an id, if it is complete because no id is longer.
     pub fn whole(&self) -> Option<ItemId> {
         (self.0.len() == ItemId::LONGEST).then(|| self.0.parse().ok())?
     }
@@ -68,8 +68,8 @@ impl ItemIdPrefix {
         id.to_string().starts_with(&self.0)
     }
 
-    /// Ranges of binary forms, with the last one. They have all ids that [begin](Self::begins) with it; of others only
-    /// signatures whose bytes are these characters.
+    /// Inclusive ranges of binary forms. They contain all ids that [begin](Self::begins) with this prefix. The only
+    /// other ids in them are signatures whose bytes happen to be these characters.
     pub fn ranges(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let filled = |digit: &str| {
             let missing = ItemId::LONGEST - self.0.len();

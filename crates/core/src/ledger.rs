@@ -9,15 +9,15 @@ use crate::{
     SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
 };
 
-/// A ledger, as its adapter implements it.
+/// A ledger. Adapters implement this trait.
 ///
-/// The first six methods are required. The others have default bodies, for a ledger that does not have what
-/// they are for. The server calls `events`, `ask_ahead`, `look_up_transactions` and `compare_states` only if the
-/// [facts](Ledger::facts) say so.
+/// The first six methods are required. The others have default bodies, for ledgers without the feature. The server
+/// calls `events`, `ask_ahead`, `look_up_transactions` and `compare_states` only if the [facts](Ledger::facts) say so.
 ///
 /// Every request has a timeout of the adapter's own, and no method blocks the thread that polls it.
 ///
-/// This ledger accepts everything, and shows nothing of it. So each batch is held until an operator decides:
+/// The ledger of this example accepts everything and reports nothing about it, so each batch is held until an operator
+/// decides:
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
@@ -82,14 +82,14 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Ledger: Send + Sync {
-    /// What the ledger does with batches. The answer is always the same.
+    /// What the ledger does with batches. It must always return the same facts.
     fn facts(&self) -> LedgerFacts;
 
     /// Turns what clients send into batches.
     fn format(&self) -> Arc<dyn BatchFormat>;
 
-    /// What the node at this URL tells of its ledger: [`LedgerIdentity::id`](crate::LedgerIdentity::id). It must be the
-    /// same at all nodes and at all times, except that a node may tell less than others.
+    /// What the node at this URL reports about its ledger: [`LedgerIdentity::id`](crate::LedgerIdentity::id). It must
+    /// be the same at all nodes and at all times, except that a node may report less than others.
     fn identity<'a>(&'a self, node: &'a str) -> BoxFuture<'a, BatchResult<String>>;
 
     /// Sends the batch to the node at this URL once, and reads the answer as an [`Outcome`](crate::Outcome).
@@ -117,8 +117,8 @@ pub trait Ledger: Send + Sync {
         batch: &'a UnresolvedBatch,
     ) -> BoxFuture<'a, BatchResult<EvidenceReport>>;
 
-    /// The same for each of these batches of one service, in their order. An adapter that can ask about several
-    /// batches at once does so.
+    /// Like [`find_evidence`](Self::find_evidence), for several batches of one service, in their order. An adapter
+    /// should ask about them at once if it can.
     fn find_evidence_of_all<'a>(
         &'a self,
         batches: &'a [UnresolvedBatch],
@@ -132,13 +132,13 @@ pub trait Ledger: Send + Sync {
         })
     }
 
-    /// Whether evidence may be found now about a batch that the ledger has just reported and that has not ended. It
-    /// must return at once. After `false`, evidence is looked for when the state of the batch has not changed for long.
+    /// Whether evidence may be found now about a batch that the ledger has just reported as not ended. It must return
+    /// at once. If it returns `false`, evidence is searched only after the state of the batch has not changed for long.
     fn needs_evidence(&self, _service_id: &str, _batch_id: &str) -> bool {
         false
     }
 
-    /// Where the ledger is now, as the node at this URL says. It is asked before a batch with a
+    /// The position of the ledger, as reported by the node at this URL. It is requested before a batch with a
     /// [deadline](crate::Deadline) is sent.
     fn position<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
         Box::pin(async { Ok(LedgerPosition::default()) })
@@ -149,7 +149,7 @@ pub trait Ledger: Send + Sync {
         4
     }
 
-    /// An error if the ledger cannot have a service of this id.
+    /// Fails if the ledger cannot have a service with this id.
     fn check_service_id(&self, _service_id: &ServiceId) -> Result<(), ScopeIdError> {
         Ok(())
     }
@@ -172,8 +172,8 @@ pub trait Ledger: Send + Sync {
     }
 
     /// Asks about these batches of a service before it is their turn, and remembers the answers for
-    /// [`send`](Ledger::send). Some ledgers must not be sent what they have already: when the answer is there before a
-    /// batch's turn, the batch does not wait for it. After a failure, `send` asks itself.
+    /// [`send`](Ledger::send). A ledger that must be asked before a batch is sent can thus be asked early, so that the
+    /// batch need not wait when its turn comes. After a failure, `send` asks itself.
     fn ask_ahead<'a>(
         &'a self,
         _service_id: &'a ServiceId,
@@ -182,7 +182,7 @@ pub trait Ledger: Send + Sync {
         Box::pin(async {})
     }
 
-    /// Which of these transactions the ledger has applied, whatever batch they were applied with.
+    /// Which of these transactions the ledger has applied, with whatever batch.
     fn look_up_transactions<'a>(
         &'a self,
         _transaction_ids: &'a [ItemId],
@@ -190,9 +190,9 @@ pub trait Ledger: Send + Sync {
         Box::pin(async { Ok(TransactionAnswers::default()) })
     }
 
-    /// Whether the batch may be sent to the node at this URL now. The error is the reason why not, in words; another
-    /// node may be able to take it. A node that has not applied the batches before this one executes it on an old
-    /// state, and may report it as invalid for good.
+    /// Whether the batch may be sent to the node at this URL now. If not, the error is the reason; another node may be
+    /// able to take the batch. A node that has not applied the earlier batches would execute this one on an old state,
+    /// and might report it as invalid for good.
     fn check_node<'a>(
         &'a self,
         _node: &'a str,
@@ -201,8 +201,8 @@ pub trait Ledger: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Whether the ledger has said that it has the service, or had it before; `false`: it has not answered, so a batch
-    /// is stored and waits. The error is the reason if the ledger has said that it does not have the service.
+    /// Whether the ledger has reported that it has, or once had, the service. `false`: it has not answered, so a batch
+    /// is stored and waits. If the ledger has reported that it does not have the service, the error is the reason.
     fn has_service<'a>(
         &'a self,
         _service_id: &'a ServiceId,
@@ -210,8 +210,8 @@ pub trait Ledger: Send + Sync {
         Box::pin(async { Ok(false) })
     }
 
-    /// The error is the reason if a batch of the service is refused because the ledger may have committed it before.
-    /// `is_new`: the client says that the ledger has not.
+    /// Fails with the reason if a batch of the service must be refused because the ledger may have committed it before.
+    /// `is_new` is set if the client declares that the ledger has not.
     fn check_history<'a>(
         &'a self,
         _service_id: &'a ServiceId,
@@ -220,7 +220,7 @@ pub trait Ledger: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// An error if the node of the service does not let this key do what the scope says, or if it cannot be asked.
+    /// Fails if the node of the service does not grant this key the scope, or cannot be asked.
     fn check_key<'a>(
         &'a self,
         _service_id: &'a ServiceId,
@@ -230,9 +230,9 @@ pub trait Ledger: Send + Sync {
         Box::pin(async { Err(KeyRefusal::Refused) })
     }
 
-    /// Compares the states that nodes have of a service: for services whose states may differ, and for those in `paused`.
-    /// Returns each service for which the answer is certain, and whether its states differ for good. The server pauses a
-    /// service whose states differ.
+    /// Compares the states of services at their nodes: of those whose states may differ, and of those in `paused`.
+    /// Returns each service for which the result is certain, and whether its states differ for good. The server pauses
+    /// a service whose states differ.
     fn compare_states<'a>(
         &'a self,
         _paused: &'a [ServiceId],
@@ -240,7 +240,8 @@ pub trait Ledger: Send + Sync {
         Box::pin(async { Vec::new() })
     }
 
-    /// Whether requests of this path belong to the ledger's own interface, and only read. They are forwarded to a node.
+    /// Whether requests of this path belong to the ledger's own interface and only read. Such requests are forwarded to
+    /// a node.
     fn serves(&self, _is_post: bool, _path: &str) -> bool {
         false
     }
@@ -258,8 +259,8 @@ pub trait Ledger: Send + Sync {
         false
     }
 
-    /// Opens a websocket that is [served](Ledger::serves_socket) at a node. `sent` are the messages of the client. They
-    /// are read only while the messages of the node are.
+    /// Opens a websocket that is [served](Ledger::serves_socket) at a node. `sent` is the stream of the client's
+    /// messages. It is read only while the node's messages are read.
     fn open_socket(
         &self,
         _request: ForwardedRequest,
@@ -270,7 +271,7 @@ pub trait Ledger: Send + Sync {
 }
 
 impl dyn Ledger + '_ {
-    /// An error if the ledger cannot have this service, so that its nodes are not asked about it.
+    /// Fails if the ledger cannot have this service, so that its nodes are not asked about it.
     pub fn check_asked_service(&self, service_id: &str) -> BatchResult<()> {
         let service = service_id.parse().map_err(|error: ServiceIdError| error.to_string());
         let checked = service
@@ -287,8 +288,8 @@ impl dyn Ledger + '_ {
 pub struct LedgerEvent {
     /// The transaction that was applied, if the ledger names it.
     pub transaction_id: Option<String>,
-    /// The ledger has reported the transaction before, and does not repeat earlier events now: it has applied
-    /// it a second time.
+    /// Whether the ledger has reported the transaction before, although it does not repeat earlier events now. Then it
+    /// has applied the transaction a second time.
     pub is_repeated: bool,
 }
 

@@ -4,48 +4,48 @@ use thiserror::Error;
 
 use crate::{Evidence, StrategyKind};
 
-/// What a ledger does with batches, as its adapter declares it.
+/// What a ledger does with batches, as declared by its adapter.
 ///
-/// The server derives its rules from these facts: which strategies are possible, whether it asks before it sends,
-/// when absence counts, when INVALID is final. It never asks for the kind of ledger. A fact that is declared more
-/// strongly than the ledger behaves can make the server apply a batch twice or lose one, so a doubtful fact is
-/// declared the weaker way, as in [`weakest`](Self::weakest).
+/// The server derives its rules from these facts: which strategies are possible, whether it asks before it sends, when
+/// absence counts, when INVALID is final. It never looks at the kind of ledger. If an adapter promises more than the
+/// ledger does, the server may apply a batch twice or lose one. In doubt, declare the weaker fact, as in
+/// [`weakest`](Self::weakest).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerFacts {
     /// What the ledger does with a batch that it has applied and that arrives again.
     pub second_arrival: SecondArrival,
     /// Whether it can be proved that the ledger does not have a batch.
     pub proves_absence: bool,
-    /// For how long a request can be on its way to the ledger, or wait there, after its sender has given up. Zero: what
-    /// arrives late has no effect.
+    /// For how long a request can be on its way to the ledger, or wait there, after its sender has given up. Zero: a
+    /// request that arrives late has no effect.
     pub late_arrival_limit: Duration,
     /// Whether a node that was restarted reports the batches that it had applied before.
     pub statuses_survive_restart: bool,
-    /// Whether a node reports that a batch is invalid because an earlier attempt was, after the batch has arrived
-    /// again and before it is executed again.
+    /// Whether a node may report a batch as invalid because of an earlier attempt, after the batch has arrived again
+    /// but before it is executed again.
     pub reports_earlier_invalid: bool,
     /// Whether batches of one service are applied in the order in which they were sent.
     pub keeps_order: bool,
     /// Whether the ledger executes a transaction only with access to the addresses that it declares.
     pub enforces_declared_access: bool,
-    /// Whether a service is at one node, so that its batches cannot be sent to another one.
+    /// Whether a service exists at only one node, so that its batches cannot be sent to another one.
     pub one_node_for_service: bool,
-    /// Whether batches have a time or a height after which the ledger cannot apply them. Then the adapter proves by
-    /// [`Evidence::Expired`](crate::Evidence::Expired) that one has passed it without being applied.
+    /// Whether batches have a time or a height after which the ledger cannot apply them. If so, the adapter reports
+    /// [`Evidence::Expired`](crate::Evidence::Expired) when a batch was not applied by then.
     pub batches_expire: bool,
     /// Whether nodes send events about applied batches, and the adapter notices when some may be missing.
     pub has_events: bool,
     /// Whether the nodes of a service can have different states for good, so that they are compared.
     pub compares_states: bool,
-    /// Whether nodes tell something that identifies their ledger. Otherwise the operator must give it a name.
+    /// Whether nodes report something that identifies their ledger. Otherwise the operator must give it a name.
     pub tells_identity: bool,
-    /// Whether nodes tell what the key of a client may do.
+    /// Whether nodes report what a client's key may do.
     pub checks_keys: bool,
-    /// Whether the adapter makes and signs the batches itself, of withdrawals, and so sets their order. Clients send
-    /// none.
+    /// Whether the adapter creates and signs the batches itself, from withdrawals, and so sets their order. Clients
+    /// send none.
     pub signs_batches: bool,
-    /// Evidence is looked for at the latest when the state of a batch has not changed for this long. `None`: when the
-    /// settings say.
+    /// Evidence is searched at the latest when the state of a batch has not changed for this long. `None`: the settings
+    /// decide.
     pub quiet_after: Option<Duration>,
 }
 
@@ -60,16 +60,16 @@ pub enum SecondArrival {
     Refused,
 }
 
-/// When it counts as proved that the ledger does not have a batch, so that the batch is sent again.
+/// When the ledger's not having a batch counts as proved, so that the batch is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AbsenceRule {
     /// Never. A batch about which nothing is known is held until an operator decides.
     Never,
-    /// When no node reports the batch: a batch that was applied is reported for ever. If an earlier attempt arrives later,
-    /// the batch is still applied only once.
+    /// When no node reports the batch. A batch that was applied is reported forever. If an earlier attempt arrives
+    /// later, the batch is still applied only once.
     Reported,
-    /// When no node reports the batch to the instance that sent it, and that has observed everything since. Not before
-    /// the attempt can no longer arrive.
+    /// When no node reports the batch to the instance that sent it and has observed the ledger without a gap since, but
+    /// not before the attempt can no longer arrive.
     ObservedBySender,
 }
 
@@ -79,13 +79,13 @@ pub enum AbsenceRule {
 pub enum LedgerFactsError {
     /// Nothing could prove absence.
     #[error(
-        "proves_absence is declared, but a node forgets in a restart what it has applied, and has no events: nothing \
+        "proves_absence is declared, but nodes forget applied batches when they restart, and have no events: nothing \
          shows whether a batch was applied before the restart; declare that absence cannot be proved"
     )]
     UnprovableAbsence,
     /// Nothing could prove that a batch was not applied before it expired.
     #[error(
-        "batches_expire is declared, but a node forgets in a restart what it has applied: nothing shows whether a batch \
+        "batches_expire is declared, but nodes forget applied batches when they restart: nothing shows whether a batch \
          was applied before it expired; declare that batches do not expire"
     )]
     UnprovableExpiry,
@@ -113,7 +113,7 @@ impl LedgerFacts {
         }
     }
 
-    /// An error if the facts contradict each other.
+    /// Fails if the facts contradict each other.
     pub const fn check(&self) -> Result<(), LedgerFactsError> {
         let sees_commits = self.statuses_survive_restart || self.has_events;
         match self.absence_rule() {
@@ -174,19 +174,19 @@ impl LedgerFacts {
         !self.signs_batches
     }
 
-    /// Whether the ledger must be asked about a batch before each POST: it may have the batch already, and what it
-    /// would do with it or report of it is not harmless.
+    /// Whether the ledger must be asked about a batch before each POST, because it may have the batch already and
+    /// sending it again would not be harmless.
     pub const fn asks_before_sending(&self) -> bool {
         !self.applies_once() || self.reports_earlier_invalid
     }
 
-    /// Whether a batch is sent only to a node that has applied the batches before it, and what one node reports as
-    /// invalid counts only if no other node says otherwise.
+    /// Whether nodes may lag behind each other. If so, a batch is sent only to a node that has applied the batches
+    /// before it, and a batch that one node reports as invalid is invalid only if no other node contradicts it.
     pub const fn nodes_may_lag(&self) -> bool {
         !self.one_node_for_service
     }
 
-    /// When absence counts.
+    /// When absence counts as proved.
     pub const fn absence_rule(&self) -> AbsenceRule {
         match self.second_arrival {
             _ if !self.proves_absence => AbsenceRule::Never,
@@ -195,7 +195,7 @@ impl LedgerFacts {
         }
     }
 
-    /// Whether evidence of this kind is possible by these facts. The adapter must not report any other: it is taken as
+    /// Whether these facts allow evidence of this kind. An adapter must not report other evidence, which is treated as
     /// inconclusive.
     pub fn admit(&self, evidence: Evidence) -> bool {
         match evidence {
@@ -210,7 +210,7 @@ impl LedgerFacts {
         }
     }
 
-    /// How long absence must last to count. `accept_after` is what the settings say for a ledger to which another
+    /// How long absence must last to count as proved. `accept_after` is the setting for a ledger for which another
     /// attempt is harmless.
     pub fn absence_counts_after(&self, accept_after: Duration) -> Duration {
         match self.absence_rule() {
@@ -219,14 +219,14 @@ impl LedgerFacts {
         }
     }
 
-    /// How long a batch that is reported as invalid stays open after an earlier attempt of it, which might still arrive
-    /// and be applied. INVALID of a first attempt is final at once.
+    /// How long a batch that is reported as invalid stays open because an earlier attempt of it might still arrive and
+    /// be applied. INVALID is final at once for a first attempt.
     pub const fn invalid_is_final_after(&self) -> Duration {
         self.late_arrival_limit
     }
 
-    /// How long the state of a batch does not change before evidence is looked for. `configured` is what the settings
-    /// say.
+    /// How long the state of a batch must be unchanged before evidence is searched. `configured` is the value of the
+    /// setting.
     pub fn quiet_after(&self, configured: Duration) -> Duration {
         self.quiet_after.map_or(configured, |longest| configured.min(longest))
     }
@@ -240,7 +240,7 @@ mod tests {
     const SHORT: Duration = Duration::from_secs(30);
 
     #[test]
-    fn weakest_ledger_is_serial_and_never_believed() {
+    fn weakest_ledger_is_serial_and_proves_nothing() {
         let weakest = LedgerFacts::weakest(LIMIT);
         assert_eq!(weakest.check(), Ok(()));
         assert_eq!(weakest.possible_strategies().collect::<Vec<_>>(), [StrategyKind::Serial]);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_looked_for_at_the_shorter_limit() {
+    fn evidence_is_searched_after_the_shorter_time() {
         let facts = LedgerFacts { quiet_after: Some(SHORT), ..LedgerFacts::weakest(LIMIT) };
         assert_eq!(facts.quiet_after(LIMIT), SHORT);
         assert_eq!(facts.quiet_after(SHORT / 2), SHORT / 2);

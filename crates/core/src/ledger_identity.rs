@@ -2,10 +2,10 @@ use std::fmt;
 
 use crate::{Excerpt, Timestamp};
 
-/// Which ledger it is: what a database is bound to, so that no batch is sent to another ledger.
+/// Identifies a ledger. A database is bound to one, so that no batch is sent to another ledger.
 ///
-/// Two identities are of the same ledger only if all their parts are equal, or one id says less than the
-/// other ([`agrees_with`](Self::agrees_with)).
+/// Two identities belong to the same ledger only if all their parts are equal, or if one id says less than the other
+/// ([`agrees_with`](Self::agrees_with)).
 ///
 /// ```
 /// use grid_batch_core::LedgerIdentity;
@@ -18,8 +18,8 @@ use crate::{Excerpt, Timestamp};
 pub struct LedgerIdentity {
     /// The kind of ledger, such as `sawtooth`.
     pub kind: String,
-    /// What every node of the ledger tells and no node of another ledger does, such as the id of the
-    /// first block. Empty if the nodes of this kind tell nothing of the sort.
+    /// What every node of the ledger reports and no node of another ledger does, such as the id of the first block.
+    /// Empty if nodes of this kind report nothing like it.
     pub id: String,
     /// The name that the operator gave the ledger; empty without one.
     pub name: String,
@@ -31,8 +31,8 @@ impl LedgerIdentity {
         Self { kind: kind.into(), id: String::new(), name: String::new() }
     }
 
-    /// Whether nothing shows that these are two ledgers: all parts are equal, or one id is the
-    /// beginning of the other, up to a comma. A node may not have all that identifies its ledger.
+    /// Whether both may be the same ledger: all parts are equal, or one id is the beginning of the other, up to a
+    /// comma. A node may know only some of what identifies its ledger.
     ///
     /// ```
     /// use grid_batch_core::LedgerIdentity;
@@ -48,7 +48,7 @@ impl LedgerIdentity {
             && (self.id == other.id || self.tells_more_than(other) || other.tells_more_than(self))
     }
 
-    /// Whether the id is the other one and something more.
+    /// Whether the id consists of the other one and something more.
     pub fn tells_more_than(&self, other: &Self) -> bool {
         let more = self.id.strip_prefix(&other.id);
         !other.id.is_empty() && more.is_some_and(|more| more.starts_with(", "))

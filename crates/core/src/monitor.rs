@@ -17,8 +17,8 @@ pub enum BatchError {
     /// The ledger or the store cannot be reached now; try again later.
     #[error("not available now: {0}")]
     Unavailable(String),
-    /// Other transactions keep rows of these services locked. Changes of other services were made;
-    /// try again for these.
+    /// Other transactions keep rows of these services locked. The changes of other services were made; try again for
+    /// these services.
     #[error(
         "{} services are locked in the database by another transaction, first {}",
         .0.len(),
@@ -31,7 +31,7 @@ pub enum BatchError {
 }
 
 impl BatchError {
-    /// The same error, whose message begins with this place, such as a node.
+    /// The same error with a message that begins with this place, such as a node.
     #[must_use]
     pub fn at(self, place: &str) -> Self {
         match self {
@@ -94,8 +94,8 @@ pub trait PendingBatchStore: Send {
     /// Up to `limit` pending batches: the least recently checked first, then in order of submission.
     /// If there are fewer, all of them.
     ///
-    /// The monitor asks for more until it has all, so the order decides nothing if it is always the same. Its
-    /// limits are at most [`LARGEST_PENDING_LIMIT`], so they can be converted to any integer type of a database.
+    /// The monitor asks for more until it has all, so any order works if it is always the same. Its limits are at most
+    /// [`LARGEST_PENDING_LIMIT`], so they can be converted to any integer type of a database.
     fn get_pending_batch_ids(&self, limit: usize) -> BatchResult<Vec<Self::Id>>;
 
     /// Up to `limit` pending batches that are due at this time and pace. `None`: the store does not know which
@@ -126,10 +126,9 @@ pub trait PendingBatchStore: Send {
     }
 }
 
-/// How often the store is searched for a batch whose status is due: at the interval at first, and less often the
-/// longer the batch takes.
+/// How often a batch is polled: at first at the interval, and less often the longer the batch takes.
 ///
-/// A monitor may poll earlier, such as when batches are usually committed. A batch that is stuck costs little and is
+/// A monitor may poll earlier, such as when batches are usually committed. A stuck batch thus costs little, but is
 /// never forgotten.
 ///
 /// ```

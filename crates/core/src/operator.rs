@@ -20,23 +20,23 @@ pub enum OperatorVerb {
     EndCommitted,
     /// Decides that the ledger has rejected a batch, or that it is not to be sent.
     EndInvalid,
-    /// Ends a batch as invalid that the ledger certainly does not have.
+    /// Ends a batch that the ledger certainly does not have as invalid.
     Cancel,
     /// Holds a batch until a decision.
     Hold,
     /// Ends the hold of a batch.
     Release,
-    /// Lets go on what an invalid batch stops.
+    /// Lets the batches that an invalid batch stops continue.
     Continue,
-    /// Ends what an invalid batch stops.
+    /// Ends the batches that an invalid batch stops.
     EndFollowing,
     /// Starts no new submission.
     Pause,
     /// Ends a pause, or the drain of an instance.
     Resume,
-    /// Has the owner of a service give it up.
+    /// Makes the owner of a service release it.
     ReleaseClaim,
-    /// Has an instance take nothing more, and give up its services.
+    /// Makes an instance take nothing more and release its services.
     Drain,
     /// Decides that undecided nonces of an account were used for no open withdrawal.
     NoncesElsewhere,
@@ -44,7 +44,7 @@ pub enum OperatorVerb {
     StartNonce,
     /// Decides that an undecided nonce of an account was used for a withdrawal.
     PayNonce,
-    /// Has nonces that no transaction uses filled, because a transaction with a higher one waits for them.
+    /// Fills unused nonces, because a transaction with a higher nonce waits for them.
     FillNonces,
     /// Requests that a withdrawal be cancelled.
     CancelWithdrawal,
@@ -62,7 +62,7 @@ pub enum OperatorVerb {
     RemoveWebhook,
     /// Sends messages to a webhook once more, and enables it.
     Redeliver,
-    /// Puts every open batch of a database in doubt that lost its latest commits.
+    /// Puts every open batch in doubt, because the database has lost its latest commits.
     Restored,
     /// Records that a database was moved with every commit.
     Moved,
@@ -148,7 +148,7 @@ impl OperatorVerb {
         }
     }
 
-    /// What it does, for a person who chooses.
+    /// What it does, in words for a person who chooses an action.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Retry => "try it now",
@@ -182,17 +182,19 @@ impl OperatorVerb {
         }
     }
 
-    /// Whether it is about one attempt of a batch, which must be named: it counts as evidence about it.
+    /// Whether it counts as evidence about one attempt of a batch, which must be named.
     pub const fn decides_attempt(self) -> bool {
         matches!(self, Self::Resubmit | Self::EndCommitted | Self::EndInvalid)
     }
 
-    /// Whether others may have to wait, or to go on, because a batch is invalid: the rules of its service say so.
+    /// Whether it can end a batch as invalid or follows from that, so that the rules of its service decide whether
+    /// other batches wait or continue.
     pub const fn follows_rules(self) -> bool {
         matches!(self, Self::EndInvalid | Self::Cancel | Self::Continue | Self::EndFollowing)
     }
 
-    /// Whether no batch of its target is sent for the first time afterwards, except those that are being sent already.
+    /// Whether it prevents batches of its target from being sent for the first time, except those that are being sent
+    /// already.
     pub const fn stops_sending(self) -> bool {
         matches!(self, Self::Pause | Self::Drain | Self::Hold)
     }
@@ -260,7 +262,7 @@ pub enum OperatorTarget {
 }
 
 impl OperatorTarget {
-    /// The kind of thing, as databases and responses write it. Nonces are a part of their service.
+    /// The kind of target, as databases and responses write it. For nonces, it is that of their service.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Batch { .. } => "batch",
@@ -310,14 +312,14 @@ impl OperatorTarget {
     }
 }
 
-/// Who acts, and where it was asked for.
+/// Who acts, and where the action comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operator {
     /// The name of a person or a program.
     pub name: String,
     /// Where the action comes from.
     pub source: ActionSource,
-    /// The instance that carried the action out, if it was one.
+    /// The instance that carried out the action, if an instance did.
     pub instance: Option<InstanceId>,
 }
 
@@ -353,14 +355,14 @@ impl Operator {
     }
 }
 
-/// Who asks for something that is logged, and why.
+/// Who requests a logged action, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorRequest {
     /// Who.
     pub operator: Operator,
     /// Why, in the operator's words.
     pub reason: Option<String>,
-    /// Only finds out what would happen: nothing is changed or logged.
+    /// Whether to find out only what would happen, without changing or logging anything.
     pub dry_run: bool,
 }
 
@@ -388,14 +390,14 @@ pub struct OperatorAction {
     pub reason: Option<String>,
     /// Who.
     pub operator: Operator,
-    /// Only finds out what would happen: nothing is changed or logged.
+    /// Whether to find out only what would happen, without changing or logging anything.
     pub dry_run: bool,
 }
 
 /// What became of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActionOutcome {
-    /// It is done and logged. Of a dry run: it would be.
+    /// It was done and logged, or would be if this is a dry run.
     Done(ActionEffect),
     /// The state forbids it; nothing changed.
     Refused(ActionRefusal),
@@ -410,14 +412,14 @@ pub struct ActionEffect {
     pub before: String,
     /// What it is now.
     pub after: String,
-    /// The state of the batch now, if the action was about one.
+    /// The state of the batch now, if the target is a batch.
     pub state: Option<BatchState>,
-    /// A service has a batch that may be sent now.
+    /// Whether a service has a batch that may be sent now.
     pub next_waits: bool,
 }
 
 impl ActionEffect {
-    /// What a change that is about no batch did, in words.
+    /// The effect of an action that is not about a batch, in words.
     pub fn in_words(before: impl Into<String>, after: impl Into<String>) -> Self {
         Self { before: before.into(), after: after.into(), state: None, next_waits: false }
     }
@@ -441,7 +443,7 @@ pub enum ActionRefusal {
     /// It is not paused.
     #[error("it is not paused: there is nothing to resume")]
     NotPaused,
-    /// It is paused because its nodes have different states, and by no operator.
+    /// It is paused only because its nodes have different states, not by an operator.
     #[error(
         "it is paused because the state roots of the nodes differ, and goes on by itself when they agree: \
          there is nothing to resume"
@@ -507,10 +509,10 @@ pub enum ActionRefusal {
     /// Too many nonces are to be filled at once.
     #[error("more than {most} nonces are to be filled; fill them in parts, the lowest first")]
     TooManyNonces {
-        /// The most.
+        /// The limit.
         most: u64,
     },
-    /// What follows from an invalid batch is not known.
+    /// It is not known whether an invalid batch stops others.
     #[error(
         "no server of this release has used the database yet, so it is not known whether an invalid batch stops \
          others; start a server first"
@@ -531,11 +533,11 @@ pub struct RecordedAction {
     pub id: i64,
     /// When, by the clock of the database.
     pub acted_at: Timestamp,
-    /// What, about what, why and who. It was no dry run.
+    /// The action, which was not a dry run.
     pub action: OperatorAction,
-    /// What it was about before, in words.
+    /// The target before the action, in words.
     pub before: String,
-    /// What it was after that.
+    /// The target after the action, in words.
     pub after: String,
 }
 
@@ -554,7 +556,7 @@ pub struct ActionFilter {
 
 /// Does what operators ask for, and keeps a log of it.
 pub trait OperatorStore: Send + Sync {
-    /// Does it and logs it, in one commit; or, of a dry run, finds out what would happen.
+    /// Does the action and logs it in one commit. A dry run only finds out what would happen.
     fn act(&self, action: &OperatorAction) -> BatchResult<ActionOutcome>;
 
     /// Up to `limit` recorded actions before the one with this number, the latest first.
@@ -565,7 +567,7 @@ pub trait OperatorStore: Send + Sync {
         limit: usize,
     ) -> BatchResult<Vec<RecordedAction>>;
 
-    /// Up to `limit` invalid batches that stop others until an operator decides or until what follows has ended,
+    /// Up to `limit` invalid batches that stop others until an operator decides or the stopped batches have ended,
     /// ordered by service and position.
     fn halts(&self, after: Option<&HaltCursor>, limit: usize) -> BatchResult<Vec<Halt>>;
 

@@ -4,7 +4,7 @@ use crate::Timestamp;
 
 /// A node that does not work.
 ///
-/// Its text is a sentence without a full stop. It has no secret, but names the node.
+/// Its text is a sentence without a full stop. It names the node, but contains no secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outage {
     /// Scheme, host and port of the node's URL.
@@ -24,7 +24,7 @@ pub struct Outage {
 pub enum OutageKind {
     /// It does not answer.
     Unanswered,
-    /// It does not tell which ledger it belongs to.
+    /// It does not report which ledger it belongs to.
     Unidentified,
 }
 

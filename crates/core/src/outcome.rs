@@ -2,13 +2,13 @@ use std::{fmt, time::Duration};
 
 use crate::{AttemptId, Deadline, ScopeId, monitor::BatchResult};
 
-/// How sending a batch once ended, as an adapter reads its ledger's response.
+/// The outcome of sending a batch once, as an adapter reads it from the ledger's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// The ledger accepted the batch.
     Accepted,
-    /// The ledger has applied the batch already, which is final: it was accepted before it was the
-    /// batch's turn, as a withdrawal is that was signed ahead.
+    /// The ledger has applied the batch already, and this is final. It happens to batches that were sent before their
+    /// turn, such as withdrawals that were signed ahead.
     Committed,
     /// The ledger is busy and did not accept it.
     Busy,
@@ -16,19 +16,19 @@ pub enum Outcome {
     NotSent,
     /// A gate is closed, such as the one for the gas price. Nothing was sent; this is not a failure.
     Parked,
-    /// A gate is closed for the pool of this withdrawal only: those of other pools may overtake it. Nothing was sent,
-    /// and nothing is signed for it.
+    /// A gate is closed only for the pool of this withdrawal: withdrawals of other pools may overtake it. Nothing was
+    /// sent, and nothing is signed for it.
     PoolParked,
     /// The ledger rejected the batch; trying again would not help.
     Rejected,
     /// The ledger refused the caller or the address, whatever the batch: check the configuration.
     Refused,
-    /// The ledger certainly did not accept this batch, and refuses it as it is, such as one above a limit
-    /// of the node. It may accept it when that has changed. A batch is held after some of these, one with a
-    /// deadline later.
+    /// The ledger certainly did not accept this batch, because of something about the batch itself, such as its size.
+    /// It may accept it later if, for example, a limit of the node is changed. After several such outcomes the batch is
+    /// held; a batch with a deadline is held later.
     RefusedBatch,
-    /// It was not sent: nothing proves that the ledger has not applied it before, and the ledger would apply it
-    /// again. An operator must decide.
+    /// It was not sent, because it is not proved that the ledger has not applied it before, and the ledger would apply
+    /// it again. An operator must decide.
     NotProvedNew,
     /// It may have been accepted: the answer was lost, or none came in time.
     Ambiguous,
@@ -74,13 +74,13 @@ impl Outcome {
 }
 
 impl SubmissionAnswer {
-    /// The answer without a response of the ledger.
+    /// An answer for when the ledger did not respond.
     pub fn without_response(outcome: Outcome, reason: impl fmt::Display) -> Self {
         Self { outcome, status: None, message: Some(reason.to_string()), retry_after: None }
     }
 
     /// Whether a node may have received the batch, even if it did not accept it. *Busy* without a response means that
-    /// the adapter waits before it sends.
+    /// the adapter did not send it and waits.
     pub fn may_have_reached_node(&self) -> bool {
         match self.outcome {
             Outcome::NotSent | Outcome::Parked | Outcome::PoolParked => false,
@@ -90,7 +90,7 @@ impl SubmissionAnswer {
     }
 }
 
-/// The result of a whole submission: of the last time the batch was sent.
+/// The result of a whole submission, which is that of the last time the batch was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionOutcome<S: ScopeId> {
     /// The batch.
@@ -99,7 +99,7 @@ pub struct SubmissionOutcome<S: ScopeId> {
     pub scope_id: S,
     /// The submission's attempt id, if it has one.
     pub attempt_id: Option<AttemptId>,
-    /// When the ledger cannot apply the batch any more.
+    /// When the ledger can no longer apply the batch.
     pub deadline: Option<Deadline>,
     /// How often it was sent.
     pub attempts: u16,
@@ -115,6 +115,6 @@ pub trait GroupObserver: Send + Sync {
     type Id: ScopeId;
 
     /// Handles a group. After an error the whole group is delivered again; after
-    /// [`BatchError::Locked`](crate::BatchError::Locked) only what is about the services that it names.
+    /// [`BatchError::Locked`](crate::BatchError::Locked) only the outcomes for the services that it names.
     fn notify_group(&self, outcomes: &[SubmissionOutcome<Self::Id>]) -> BatchResult<()>;
 }

@@ -75,10 +75,10 @@ pub enum SocketMessage {
     Close(Option<(u16, String)>),
 }
 
-/// The messages of one side of a websocket. The websocket ends with the stream.
+/// The messages of one side of a websocket. The websocket ends when the stream ends.
 pub type SocketMessages = BoxStream<'static, SocketMessage>;
 
-/// What a node says to a websocket.
+/// A node's answer to a request to open a websocket.
 pub enum ForwardedSocket {
     /// It is open; these are the messages of the node.
     Open(SocketMessages),

@@ -17,9 +17,9 @@ pub struct BatchDetails {
     pub label: Option<BatchLabel>,
     /// Whether it is an attempt to execute a withdrawal.
     pub of_withdrawal: bool,
-    /// When its ledger cannot apply it any more.
+    /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,
-    /// The open batches of its service that come before it. `None`: it is the first, or has ended.
+    /// The open batches of its service that come before it. `None`: it is the first or has ended.
     pub ahead: Option<Ahead>,
     /// The ids of its transactions, in order.
     pub transaction_ids: Vec<ItemId>,
@@ -43,7 +43,7 @@ impl BatchDetails {
 pub struct CommitAfterInvalid {
     /// When it was recorded.
     pub reported_at: Timestamp,
-    /// What it was, in words: the ledger's status, or evidence.
+    /// The source of the report, in words: the ledger's status or evidence.
     pub source: String,
 }
 
@@ -99,7 +99,7 @@ pub struct Halt {
     pub position: Timestamp,
     /// Since when.
     pub since: Timestamp,
-    /// An operator has ended what follows it, and that is not done.
+    /// Whether an operator has ended the batches that follow it, and this is not completed yet.
     pub is_ending: bool,
 }
 
@@ -119,7 +119,7 @@ impl HaltCursor {
     }
 }
 
-/// As a request names it: the position in hex digits, and the service.
+/// The form that requests use: the position in hex digits, and the service.
 impl fmt::Display for HaltCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}-{}", self.position.as_micros(), self.service_id)
@@ -156,7 +156,7 @@ pub trait BatchQueryStore: Send + Sync {
     /// The batches with this id: at most one for each service.
     fn find(&self, batch_id: &ItemId) -> BatchResult<Vec<StoredBatch>>;
 
-    /// Up to `limit` batches whose ids begin with these digits, ordered by id: of one service, or of all.
+    /// Up to `limit` batches of one service or of all whose ids begin with these characters, ordered by id.
     fn find_by_prefix(
         &self,
         prefix: &ItemIdPrefix,
@@ -182,8 +182,8 @@ pub trait BatchQueryStore: Send + Sync {
         batch_id: &ItemId,
     ) -> BatchResult<Option<Vec<u8>>>;
 
-    /// What is ahead of the open batches of a service that were stored at these times: `None` for one
-    /// that is the first, or has ended. Counts up to [`Ahead::MAX_COUNTED`].
+    /// What is ahead of the batches of a service that were stored at these times; `None` for a batch that is the first
+    /// or has ended. Counts up to [`Ahead::MAX_COUNTED`].
     fn ahead(
         &self,
         service_id: &ServiceId,
@@ -199,8 +199,7 @@ pub trait BatchQueryStore: Send + Sync {
         limit: usize,
     ) -> BatchResult<BatchPage>;
 
-    /// One page of services, ordered by their ids, after one of them: those that have open batches or, with
-    /// `with_idle`, all.
+    /// One page of services after `after`, ordered by id: those with open batches, or all with `with_idle`.
     fn services(
         &self,
         with_idle: bool,
@@ -214,7 +213,7 @@ pub trait BatchQueryStore: Send + Sync {
     /// The instances, ordered by their ids.
     fn instances(&self) -> BatchResult<Vec<InstanceLease>>;
 
-    /// One page of claims, ordered by service, after one of them: of one instance, or of all.
+    /// One page of claims after `after`, ordered by service: those of one instance, or of all.
     fn claims(
         &self,
         instance: Option<&InstanceId>,

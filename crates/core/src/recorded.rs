@@ -1,6 +1,6 @@
 use crate::{BatchState, Change, ChangeOutcome, ItemId, ServiceId, SubmittedBatch, Takeover};
 
-/// Something that this instance has recorded or learned of, after its commit: an entry of the stream.
+/// An entry of the stream: something that this instance has recorded, after the commit, or learned of.
 ///
 /// Losing an entry costs time and never correctness: subscribers that act on entries also read the store periodically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Recorded<'a> {
         change: &'a Change,
         /// The state of the batch now.
         state: BatchState,
-        /// The service has a batch that can be submitted now.
+        /// Whether the service has a batch that can be submitted now.
         next_waits: bool,
     },
     /// A change was not applied: it came too late or is not possible.
@@ -26,16 +26,16 @@ pub enum Recorded<'a> {
     /// Batches of these services may be submitted now: another instance has stored them, or a transaction that they
     /// depend on was found.
     Submittable(&'a [ServiceId]),
-    /// Batches of these services were freed: their blockers have ended.
+    /// Batches of these services were freed, because their blockers have ended.
     Freed(&'a [ServiceId]),
     /// The server has ended its own pause of these services.
     Resumed(&'a [ServiceId]),
     /// This instance has taken services. They may have batches under way, about which this instance has received
     /// no entries.
     TakenOver(&'a Takeover),
-    /// Batches that no submitter has were put in doubt.
+    /// These batches were put in doubt, because no submitter has them.
     Recovered(&'a [SubmittedBatch]),
-    /// So many batches ended as invalid without being sent, because of another batch or an operator.
+    /// This many batches ended as invalid without being sent, because of another batch or an operator.
     EndedUnsent(u64),
     /// Another instance has recorded the end of these batches.
     EndedElsewhere(&'a [ItemId]),
@@ -65,11 +65,11 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// A part that is called with each entry of the stream. Writers of changes call it after each commit.
+/// Called with each entry of the stream. Writers of changes call it after each commit.
 ///
 /// It must return quickly, because the writer waits for it.
 pub trait RecordedSubscriber: Send + Sync {
-    /// Is called with this entry.
+    /// Handles an entry.
     fn recorded(&self, entry: Recorded<'_>);
 }
 

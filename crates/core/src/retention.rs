@@ -21,7 +21,7 @@ pub struct Removed {
 pub struct Removable {
     /// How many batches it would remove.
     pub batches: usize,
-    /// The length of their bytes, without what the database adds.
+    /// The total size of their bytes, without the overhead of the database.
     pub bytes: u64,
     /// When the first of them ended.
     pub oldest_end: Option<Timestamp>,

@@ -15,12 +15,12 @@ pub struct TakenBatch {
     pub epoch: u64,
     /// The bytes, unchanged.
     pub serialized_batch: Vec<u8>,
-    /// When its ledger cannot apply it any more.
+    /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,
 }
 
 impl TakenBatch {
-    /// The batch of an attempt, for what does not need its bytes.
+    /// The batch of an attempt, for uses that do not need its bytes.
     pub fn without_bytes(attempt: SubmittedBatch) -> Self {
         let SubmittedBatch { service_id, batch_id, attempt_id } = attempt;
         let AttemptId { attempt, epoch } = attempt_id;
@@ -45,12 +45,12 @@ impl fmt::Debug for TakenBatch {
     }
 }
 
-/// A service that a round may take batches of.
+/// A service of which a round may take batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceShare {
     /// The service.
     pub service_id: ServiceId,
-    /// How many batches of it, at most.
+    /// The maximum number of its batches.
     pub batches: usize,
 }
 
@@ -96,6 +96,6 @@ pub trait RoundStore: Send {
     /// `fits` is called once for each batch, in the order of `shares`, before any bytes are read.
     fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round>;
 
-    /// Returns batches that were certainly not sent, so that they can be taken again at once.
+    /// Gives back batches that were certainly not sent, so that they can be taken again at once.
     fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
 }

@@ -40,8 +40,8 @@ pub enum AfterInvalid {
     /// They are submitted.
     #[default]
     Continue,
-    /// Those that follow it (serial, pipeline) or conflict with it or depend on it (parallel) wait until an
-    /// operator lets them go on or ends them.
+    /// Those that follow it (serial, pipeline), or conflict with it or depend on it (parallel), wait until an operator
+    /// lets them continue or ends them.
     Halt,
 }
 
@@ -94,9 +94,9 @@ impl Default for Scheduling {
 /// How the batches of each service of a ledger are scheduled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SchedulingRules {
-    /// Of all services that are not named.
+    /// For all services that are not named.
     pub default: Scheduling,
-    /// Of single services.
+    /// For single services.
     pub services: HashMap<ServiceId, Scheduling>,
     /// Whether the ledger refuses access outside of what transactions declare. Then declared access and
     /// dependencies are stored with new batches; otherwise every service is serial and they are ignored.
@@ -121,7 +121,8 @@ impl SchedulingRules {
     }
 }
 
-/// As a database records the rules: a line for declared access, one for all services, and one for each that is named.
+/// The form in which a database records the rules: a line for declared access, one for the default, and one for each
+/// named service.
 impl fmt::Display for SchedulingRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "declared_access {}", self.uses_declared_access)?;
@@ -139,7 +140,7 @@ impl fmt::Display for SchedulingRules {
 
 /// A text that is not [`SchedulingRules`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("these are not rules of scheduling: {0}")]
+#[error("these are not scheduling rules: {0}")]
 pub struct SchedulingRulesError(Excerpt);
 
 impl FromStr for SchedulingRules {

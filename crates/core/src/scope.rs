@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::{Excerpt, ServiceId, ServiceIdError};
 
-/// A service id as one kind of ledger reads it.
+/// A service id as interpreted by one kind of ledger.
 ///
 /// Stores and queues order batches by [`ServiceId`]; an adapter needs to know what the text means.
 pub trait ScopeId: Clone + fmt::Debug + fmt::Display + Eq + Hash + Send + Sync + 'static {
@@ -15,7 +15,7 @@ pub trait ScopeId: Clone + fmt::Debug + fmt::Display + Eq + Hash + Send + Sync +
     fn service_id(&self) -> &ServiceId;
 }
 
-/// Any service id: the scope of those who leave its meaning to the ledger.
+/// Any service id, for callers that leave its meaning to the ledger.
 impl ScopeId for ServiceId {
     fn from_service_id(service_id: &ServiceId) -> Result<Self, ScopeIdError> {
         Ok(service_id.clone())
@@ -94,9 +94,9 @@ impl fmt::Display for GlobalScopeId {
 
 /// A service of a Splinter circuit, written `circuit::service`.
 ///
-/// Both parts become segments of a URL, so they contain nothing that needs escaping there.
-/// Splinter's present rule (five characters, a dash and five more; four characters) is stricter, but
-/// circuits of its older versions do not follow it.
+/// Both parts become segments of a URL, so they must not contain characters that need escaping there. Current versions
+/// of Splinter have a stricter rule (five characters, a dash and five more for a circuit; four characters for a
+/// service), but circuits of older versions do not follow it.
 ///
 /// ```
 /// use grid_batch_core::ServiceScopeId;

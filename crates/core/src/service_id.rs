@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::excerpt::Excerpt;
 
-/// The name of a service: what batches are ordered by, and what one instance at a time works on.
+/// The name of a service. Batches are ordered within a service, and one instance at a time works on it.
 ///
 /// Any printable text without spaces, up to 128 bytes, so that it can name a Scabbard service, a
 /// whole ledger, or an account of an EVM chain. [`ScopeId`](crate::ScopeId) is what the text means
@@ -61,8 +61,8 @@ impl ServiceId {
     }
 }
 
-/// Besides spaces and control characters, these include invisible characters: two ids that look the
-/// same must be the same, and none may reverse a line of a log.
+/// Besides spaces and control characters, this includes invisible characters, because two ids that look the same must
+/// be the same, and no id may reverse the text of a log line.
 fn is_unprintable(character: char) -> bool {
     character.is_whitespace()
         || character.is_control()

@@ -18,13 +18,13 @@ pub struct ServiceOverview {
     pub oldest_at: Option<Timestamp>,
     /// How many open batches are held for an operator.
     pub held: u64,
-    /// The last error of a batch that is not held and could not be sent; `None`: nothing fails.
+    /// The last error of a batch that could not be sent and is not held; `None`: there is none.
     pub failing: Option<String>,
-    /// Why a gate, such as that of the gas price, keeps a batch back that is not held; `None`: no gate does.
+    /// Why a gate, such as that of the gas price, keeps back a batch that is not held; `None`: no gate does.
     pub parked: Option<String>,
     /// How many invalid batches stop others.
     pub halts: u64,
-    /// Since when, for the first of them.
+    /// Since when the first of them has stopped others.
     pub halted_since: Option<Timestamp>,
     /// How its batches are scheduled.
     pub scheduling: Scheduling,
@@ -48,13 +48,13 @@ pub struct InstanceLease {
     pub instance_id: InstanceId,
     /// Its name, if it has one.
     pub name: Option<String>,
-    /// When others may take its services that have nothing with a submitter.
+    /// When others may take those of its services that have no batch with a submitter.
     pub lease_ends_at: Timestamp,
     /// When others may take all of its services.
     pub full_lease_ends_at: Timestamp,
-    /// Whether it has confirmed which ledger its nodes belong to. It takes no services before.
+    /// Whether it has confirmed which ledger its nodes belong to. It takes no services before that.
     pub ledger_confirmed: bool,
-    /// Whether an operator has it take nothing more and give up its services.
+    /// Whether an operator has requested that it take nothing more and release its services.
     pub draining: bool,
 }
 

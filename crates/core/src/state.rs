@@ -78,7 +78,7 @@ pub enum BatchState {
     Delayed,
     /// It may have been accepted.
     InDoubt,
-    /// Tried, and the ledger certainly does not have it; or sending it again is harmless.
+    /// Tried, and either the ledger certainly does not have it or sending it again is harmless.
     Absent,
     /// Accepted by the ledger.
     Pending,

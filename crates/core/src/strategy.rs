@@ -11,32 +11,32 @@ use crate::BatchState;
 
 /// The rule by which the next batches of a service are chosen.
 pub trait Strategy: fmt::Debug + Send + Sync {
-    /// Whether no batch is sent before an earlier one of its service. Then an invalid batch that halts its
-    /// service stops all that follow it, and otherwise those that wait for it.
+    /// Whether no batch is sent before an earlier one of its service. If so, an invalid batch that halts its service
+    /// stops all batches that follow it; otherwise it stops only those that wait for it.
     fn keeps_order(&self) -> bool;
 
     /// How many more batches may get a lane.
     fn room(&self, lanes: LaneCounts) -> usize;
 
-    /// Whether a waiting batch may get a lane while it waits for `blocker`. Where the order is kept, all
-    /// batches before it have lanes.
+    /// Whether a waiting batch may get a lane while it waits for `blocker`. If the order is kept, all batches before it
+    /// have lanes.
     fn may_follow(&self, blocker: Option<BlockedBy>) -> bool;
 
     /// The batches in lanes that may be sent now, as indices. `lanes` are in the order of the service.
     fn next(&self, lanes: &[InLane]) -> Vec<usize>;
 
-    /// Whether others may be sent because a batch has come to this state.
+    /// Whether other batches may be sent because a batch has entered this state.
     fn lets_others_go(&self, state: BatchState) -> bool {
         state.is_terminal()
     }
 
-    /// Whether a batch at this position is stopped by the first invalid batch that halts its service. Where
-    /// the order is not kept, such a batch stops those that wait for it.
+    /// Whether a batch at this position is stopped by the first invalid batch that halts its service. If the order is
+    /// not kept, an invalid batch stops only those that wait for it.
     fn is_stopped(&self, position: i64, first_halt: Option<i64>) -> bool {
         self.keeps_order() && first_halt.is_some_and(|halt| position > halt)
     }
 
-    /// Why a batch without a lane waits, which `is_stopped` by an invalid batch or not.
+    /// Why a batch without a lane waits. `is_stopped`: an invalid batch stops it.
     fn waits_for(&self, blocker: Option<BlockedBy>, is_stopped: bool) -> WaitKind {
         match blocker {
             _ if is_stopped => WaitKind::Halt,
@@ -74,7 +74,7 @@ pub enum BlockedBy {
 pub struct InLane {
     /// Its state, which is not terminal.
     pub state: BatchState,
-    /// It awaits the queuer, and neither a hold nor a delay keeps it back.
+    /// Whether it awaits the queuer and neither a hold nor a delay keeps it back.
     pub is_ready: bool,
     /// An operator must decide about it.
     pub is_held: bool,
@@ -82,12 +82,12 @@ pub struct InLane {
     pub is_blocked: bool,
     /// Later batches may be sent before it.
     pub may_be_overtaken: bool,
-    /// It goes before all others, as its nonce is before theirs.
+    /// It is sent before all others, because its nonce is lower than theirs.
     pub goes_first: bool,
 }
 
 impl InLane {
-    /// A batch in a lane that was never tried, and that nothing keeps back.
+    /// A batch in a lane that was never tried and is not kept back.
     pub const NEW: Self = Self {
         state: BatchState::New,
         is_ready: true,
@@ -97,7 +97,7 @@ impl InLane {
         goes_first: false,
     };
 
-    /// Whether the ledger has accepted it and not lost it, so that it applies it before later ones.
+    /// Whether the ledger has accepted and not lost it, so that it will be applied before later ones.
     const fn is_at_ledger(&self) -> bool {
         matches!(self.state, BatchState::Pending | BatchState::Valid) && !self.is_held
     }
@@ -142,7 +142,7 @@ impl Strategy for InOrder {
         self.window.saturating_sub(lanes.busy)
     }
 
-    /// If several are sent, the ledger applies those that conflict in the order in which they were sent.
+    /// If several are sent, the ledger applies conflicting ones in the order in which they were sent.
     fn may_follow(&self, blocker: Option<BlockedBy>) -> bool {
         match blocker {
             None => true,
@@ -151,7 +151,7 @@ impl Strategy for InOrder {
         }
     }
 
-    /// One at most. A batch that was lost is not sent again while the ledger may have a later one.
+    /// Returns at most one. A lost batch is not sent again while the ledger may have a later one.
     fn next(&self, lanes: &[InLane]) -> Vec<usize> {
         let awaits = |lane: &InLane| lane.state.awaits_queuer() && !lane.may_be_overtaken;
         let first = lanes.iter().position(|lane| lane.goes_first);
@@ -190,7 +190,7 @@ impl Strategy for ByConflict {
         false
     }
 
-    /// A batch that is held stops only what conflicts with it, so that its lane is not counted.
+    /// A held batch stops only batches that conflict with it, so its lane is not counted.
     fn room(&self, LaneCounts { busy, held }: LaneCounts) -> usize {
         let most = self.lanes.saturating_mul(1 + Self::MOST_HELD);
         let not_held = busy.saturating_sub(held);

@@ -45,25 +45,25 @@ impl<S: ScopeId> Submission<S> {
         Self { attempt_id: Some(attempt_id), ..self }
     }
 
-    /// Sets when it was taken from the store, at the earliest: before the store was asked.
+    /// Sets the earliest time at which it may have been taken from the store: just before the store was asked.
     #[must_use]
     pub fn with_taken_at(self, taken_at: Moment) -> Self {
         Self { taken_at: Some(taken_at), ..self }
     }
 
-    /// Sets when its ledger cannot apply it any more.
+    /// Sets when its ledger can no longer apply it.
     #[must_use]
     pub fn with_deadline(self, deadline: Option<Deadline>) -> Self {
         Self { deadline, ..self }
     }
 
-    /// When its ledger cannot apply it any more.
+    /// When its ledger can no longer apply it.
     pub fn deadline(&self) -> Option<Deadline> {
         self.deadline
     }
 
-    /// When it was taken from the store, at the earliest. Its time limit starts then, because the
-    /// lease that protects it may be as old.
+    /// The earliest time at which it may have been taken from the store. Its time limit starts then, because the lease
+    /// that protects it may be just as old.
     pub fn taken_at(&self) -> Option<Moment> {
         self.taken_at
     }

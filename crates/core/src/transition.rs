@@ -4,21 +4,21 @@ use crate::{change::Decision, evidence::Evidence, outcome::Outcome, state::Batch
 
 /// The state of a batch and its number of attempts.
 ///
-/// The number of attempts tells a late answer about an earlier attempt from one about the present.
+/// The number of attempts distinguishes a late answer about an earlier attempt from one about the present attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Progress {
     /// The state.
     pub state: BatchState,
     /// How often the batch was handed to a submitter.
     pub attempts: u32,
-    /// The batch is with a submitter and proved to be committed: it ends with any outcome.
+    /// Whether the batch is proved to be committed while it is with a submitter, so that any outcome ends it.
     pub commit_proven: bool,
-    /// An earlier attempt may still be on its way to the ledger: evidence of absence, which is about what
-    /// has arrived, sent the batch back to the queue, or its database went back and may have lost an
-    /// attempt.
+    /// Whether an earlier attempt may still be on its way to the ledger. This is so if evidence of absence, which only
+    /// covers requests that have arrived, sent the batch back to the queue, or if the database went back and may have
+    /// lost an attempt.
     pub earlier_may_arrive: bool,
-    /// The ledger reported the present attempt as invalid or rejected it, while an earlier one might
-    /// still arrive.
+    /// Whether the ledger reported the present attempt as invalid, or rejected it, while an earlier one might still
+    /// arrive.
     pub invalid_reported: bool,
 }
 
@@ -75,11 +75,11 @@ pub enum Event {
         /// The evidence.
         evidence: Evidence,
     },
-    /// The database may have lost what happened to the batch lately: it was restored from a backup, or
-    /// it moved to a server that did not have its last commits.
+    /// The database may have lost the latest changes of the batch: it was restored from a backup, or moved to a server
+    /// without its last commits.
     DatabaseRestored,
-    /// No attempt before this one can arrive at the ledger any more: more time has passed since than a
-    /// proxy, the network or the ledger keeps a request.
+    /// No attempt before this one can arrive at the ledger any more, because more time has passed than a proxy, the
+    /// network or the ledger keeps a request.
     EarlierCannotArrive {
         /// The present attempt.
         attempt: u32,
@@ -130,9 +130,9 @@ impl Event {
         )
     }
 
-    /// The event as it counts for a batch that is held until an operator decides: no evidence has it
-    /// submitted again, so the ledger is still asked about it. A batch that the ledger has reported as
-    /// invalid is not submitted again by evidence anyway.
+    /// The event to apply to a batch that is held until an operator decides. Evidence does not cause such a batch to be
+    /// submitted again, so the ledger is still asked about it. A batch that the ledger has reported as invalid is not
+    /// submitted again because of evidence anyway.
     #[must_use]
     pub const fn while_held_until_decision(self, from: Progress) -> Self {
         match self {
@@ -192,12 +192,11 @@ pub enum TransitionError {
 
 /// The state machine of batches: the only function that computes a new state.
 ///
-/// A status that says nothing new, or that comes from a node that lags behind, changes nothing. Proof
-/// of a commit ends an open batch in any state in which it was ever tried; otherwise a batch that is
-/// about to be tried again would be applied twice. A batch that is with a submitter ends only when
-/// the submitter is done: its service must not continue while a POST of the batch may still arrive.
-/// For the same reason a batch does not end as invalid while an earlier attempt may still arrive, unless
-/// an operator decides so.
+/// A status that is not new, or comes from a node that lags behind, changes nothing. Proof of a commit ends an open
+/// batch in any state, if it was ever tried; otherwise a batch that is about to be tried again would be applied twice.
+/// A batch that is with a submitter ends only when the submitter is done, because its service must not continue while a
+/// POST of the batch may still arrive. For the same reason, a batch does not end as invalid while an earlier attempt
+/// may still arrive, unless an operator decides so.
 ///
 /// ```
 /// use grid_batch_core::{BatchState, Event, LedgerStatus, Outcome, Progress, transition};
@@ -222,7 +221,7 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
     if state == BatchState::Submitting && event.is_proof_of_commit() {
         return Ok(Progress { commit_proven: true, ..from });
     }
-    // What is proved stays proved, and the batch still ends with its submitter.
+    // The proof remains valid, and the batch ends when its submitter is done.
     if from.commit_proven && event == Event::DatabaseRestored {
         return Ok(from);
     }
@@ -233,7 +232,7 @@ pub fn transition(from: Progress, event: Event) -> Result<Progress, TransitionEr
     }
 }
 
-/// The attempt that an event must be about; `None` for a proof of commit, which counts for any.
+/// The attempt that an event must be about; `None` for a proof of commit, which counts for any attempt.
 fn about_attempt(event: Event) -> Option<u32> {
     match event {
         Event::Taken | Event::DatabaseRestored | Event::DependencyInvalid => None,
@@ -266,7 +265,7 @@ fn next_progress(from: Progress, event: Event) -> Option<Progress> {
             Some(Progress { earlier_may_arrive: false, ..from })
         }
         (_, Event::Decided { decision, .. }) => after_decision(from, decision),
-        // The poller first follows a batch whose earlier attempt may still arrive.
+        // A batch whose earlier attempt may still arrive is first followed by the poller.
         (New | Delayed | Absent, Event::DependencyInvalid) if !from.earlier_may_arrive => {
             Some(ended(from, BatchState::Invalid))
         }
@@ -274,10 +273,10 @@ fn next_progress(from: Progress, event: Event) -> Option<Progress> {
     }
 }
 
-/// A submitter may be sending the batch now, so an operator cannot know what the ledger has.
+/// Decisions are refused while the batch is with a submitter, because an operator cannot know yet what the ledger has.
 ///
-/// *Absent* does not say that no earlier attempt can arrive, because an operator cannot see a request
-/// that is on its way. The other decisions end the batch whatever may arrive.
+/// *Absent* does not imply that no earlier attempt can arrive, because an operator cannot see a request that is on its
+/// way. The other decisions end the batch whatever may arrive.
 fn after_decision(from: Progress, decision: Decision) -> Option<Progress> {
     match decision {
         _ if from.state == BatchState::Submitting => None,
@@ -412,7 +411,7 @@ mod tests {
         .collect()
     }
 
-    /// A walk: events of up to 4 attempts, most of them of the present one.
+    /// A random walk: events of up to 4 attempts, most of them about the present one.
     fn walk() -> impl Strategy<Value = Vec<(bool, u32, usize)>> {
         prop::collection::vec((prop::bool::weighted(0.8), 0..4u32, 0..events(0).len()), 0..64)
     }
@@ -488,7 +487,7 @@ mod tests {
         }
     }
 
-    /// The edges of the state machine, one a line.
+    /// The edges of the state machine, one per line.
     #[test]
     fn transitions_match_the_table() {
         let mut edges = Vec::new();

@@ -1,4 +1,4 @@
-//! Every reason for which a batch does not move: its name, what it means and what ends it.
+//! Every reason why a batch does not move: its name, its meaning and what ends it.
 
 use crate::{
     AddressPrefix, Deadline, InstanceId, ItemId, OperatorVerb, Outage, Timestamp, WaitKind,
@@ -15,7 +15,7 @@ pub enum WaitReason {
     Behind,
     /// An earlier batch of its service that it conflicts with.
     Conflict {
-        /// What both declare, and at least one of them writes; `None`: it was not looked for.
+        /// An address that both declare and at least one of them writes; `None`: it was not determined.
         address: Option<AddressPrefix>,
     },
     /// A batch with a transaction that it depends on, also of another service.
@@ -23,13 +23,14 @@ pub enum WaitReason {
         /// The transaction.
         transaction_id: ItemId,
     },
-    /// A transaction that it depends on and that no other batch has which could be submitted.
+    /// A transaction that it depends on and that is in no batch that can be submitted.
     MissingTransaction {
         /// The transaction.
         transaction_id: ItemId,
         /// Since when it is missing.
         since: Timestamp,
-        /// A batch with it ended as invalid: the batch ends as well, unless the ledger has the transaction.
+        /// Whether a batch with this transaction ended as invalid. The waiting batch then ends as well, unless the
+        /// ledger has the transaction.
         invalid: bool,
     },
     /// An operator, because an invalid batch stops it.
@@ -46,9 +47,9 @@ pub enum WaitReason {
     },
     /// A lane: as many batches of its service are under way as are allowed.
     Lane,
-    /// A place in the in-flight window. The batch is in a lane, and could be sent otherwise.
+    /// A place in the in-flight window. The batch is in a lane and could otherwise be sent.
     InFlightWindow,
-    /// A place at its node. The batch is next, and could be sent otherwise.
+    /// A place at its node. The batch is next and could otherwise be sent.
     NodePlace,
     /// It is held for an operator.
     Held,
@@ -97,12 +98,12 @@ pub enum WaitReason {
     Deadline(Deadline),
 }
 
-/// What is the same for all waits with a reason.
+/// What all waits for the same reason have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AboutWait {
     /// The name, as interfaces write it.
     pub name: &'static str,
-    /// What it says about a batch: it continues "the batch".
+    /// What it says about a batch, as a continuation of "the batch".
     pub meaning: &'static str,
     /// What ends the wait: an event, a time or an operator's action.
     pub ends: &'static str,
@@ -119,7 +120,7 @@ impl WaitReason {
         self.about().name
     }
 
-    /// What is known of the reason, whatever the batch.
+    /// What is known about the reason, independent of the batch.
     pub fn about(&self) -> AboutWait {
         let (name, meaning, ends) = self.words();
         AboutWait { name, meaning, ends, actions: self.actions() }
@@ -274,8 +275,8 @@ impl WaitReason {
         }
     }
 
-    /// What keeps all batches of the service, or is known of one beside what it waits for, as a sentence without a
-    /// full stop. `None`: it is what a batch waits for.
+    /// A sentence, without a full stop, about a cause that keeps all batches of the service, or that is known besides
+    /// what a batch waits for. `None` if the reason is what a batch waits for.
     pub fn sentence(&self) -> Option<String> {
         Some(match self {
             Self::Lease { expired: None } => "No instance claims its service".to_owned(),
@@ -301,7 +302,7 @@ impl WaitReason {
         })
     }
 
-    /// Since when, if the reason tells.
+    /// Since when it applies, if the reason says so.
     pub fn since(&self) -> Option<Timestamp> {
         match self {
             Self::MissingTransaction { since, .. }
@@ -324,7 +325,7 @@ impl WaitReason {
         }
     }
 
-    /// Whether it is a place that a batch needs to be sent: nothing else keeps it back.
+    /// Whether it is a place that a batch needs to be sent, and nothing else keeps the batch back.
     pub const fn is_place(&self) -> bool {
         matches!(self, Self::InFlightWindow | Self::NodePlace)
     }

@@ -1,4 +1,4 @@
-//! Why a batch waits: one rule for every part that shows it.
+//! Why a batch waits: one rule for all interfaces that show it.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use crate::{BatchState, ServiceId, StoredBatch, Timestamp, WaitReason};
 pub struct Ahead {
     /// What it waits for.
     pub reason: WaitReason,
-    /// The batch that it waits for, which may be in no lane, or the first in a lane of its service if it waits
-    /// for its turn. `None`: it waits for no batch that is stored.
+    /// The batch that it waits for, which may be in no lane; if it waits for its turn, the first batch in a lane of its
+    /// service. `None`: it does not wait for a stored batch.
     pub head: Option<StoredBatch>,
-    /// The head is in no lane itself, so it waits for others.
+    /// Whether the head is in no lane itself, so that it waits for others.
     pub head_waits: bool,
     /// How many open batches of its service come before it.
     pub count: u64,
-    /// There are more than were counted.
+    /// Whether there are more than were counted.
     pub more: bool,
 }
 
 impl Ahead {
-    /// The greatest number that is counted for many batches at once.
+    /// The limit for counting when many batches are read at once.
     pub const MAX_COUNTED: u64 = 1_000;
 
-    /// What is ahead of a batch that only this keeps back.
+    /// What is ahead of a batch that is kept back only by this reason.
     pub fn only(reason: WaitReason) -> Self {
         Self { reason, head: None, head_waits: false, count: 0, more: false }
     }
 
-    /// The same without the head, if its service may not be shown.
+    /// The same, but without the head if its service may not be shown.
     #[must_use]
     pub fn visible(self, may_show: impl Fn(&ServiceId) -> bool) -> Self {
         let is_hidden = self.head.as_ref().is_some_and(|head| !may_show(&head.service_id));
@@ -51,7 +51,7 @@ pub struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    /// Why a batch waits that has these ahead of it. `None`: it has ended.
+    /// Why a batch waits, given what is ahead of it. `None`: it has ended.
     pub fn of(batch: &'a StoredBatch, ahead: Option<&'a Ahead>) -> Option<Self> {
         let reason = match (ahead, &batch.held) {
             _ if batch.progress.state.is_terminal() => return None,
@@ -75,13 +75,13 @@ impl<'a> Wait<'a> {
     }
 }
 
-/// Why a batch waits that is not held, and the next of its service or under way.
+/// Why a batch waits that is next in its service or under way, and not held.
 fn reason_of_head(batch: &StoredBatch) -> &'static WaitReason {
     WaitReason::of_next(batch.progress.state, batch.parked, batch.progress.waits_for_earlier())
 }
 
 impl WaitReason {
-    /// Why a batch waits in this state that is not held, and the next of its service or under way.
+    /// Why a batch in this state waits that is next in its service or under way, and not held.
     pub const fn of_next(
         state: BatchState,
         is_parked: bool,
@@ -138,7 +138,7 @@ impl fmt::Display for Wait<'_> {
 }
 
 impl Wait<'_> {
-    /// Whether the ledger was asked about the batch since it is in its state.
+    /// Whether the ledger was asked about the batch since it entered its state.
     fn was_asked(&self) -> bool {
         self.batch.checked_at.is_some() && self.batch.checked_at >= self.batch.since
     }
@@ -211,7 +211,7 @@ impl Wait<'_> {
         }
     }
 
-    /// Why the one batch that it waits for waits itself.
+    /// Why the batch that it waits for waits itself.
     fn fmt_head(&self, f: &mut fmt::Formatter<'_>, ahead: &Ahead) -> fmt::Result {
         match self.of_head() {
             Some(wait) => write!(f, "; that one waits for {wait}"),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn late_arrival_is_told_from_a_status() {
+    fn late_arrival_differs_from_a_status() {
         let mut pending = batch(BatchState::Pending);
         pending.progress.earlier_may_arrive = true;
         assert_eq!(Wait::of(&pending, None).unwrap().reason, &WaitReason::Status);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn status_that_was_not_asked_for_is_no_report() {
+    fn status_before_the_first_poll_is_not_a_report() {
         let told = |checked_at| {
             let pending = StoredBatch { checked_at, ..batch(BatchState::Pending) };
             Wait::of(&pending, None).unwrap().to_string()
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_batch_tells_why_the_first_one_waits() {
+    fn waiting_batch_says_why_the_first_one_waits() {
         let error = Some("401: no such key".to_owned());
         let first = ahead(StoredBatch { last_error: error, ..batch(BatchState::Delayed) }, 2);
         let waiting = StoredBatch { since: None, ..batch(BatchState::New) };
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_of_a_turn_is_told_in_one_sentence() {
+    fn each_reason_of_a_turn_is_one_sentence() {
         let head = || Some(batch(BatchState::Pending));
         let other_service =
             StoredBatch { service_id: "c::d".parse().unwrap(), ..batch(BatchState::Submitting) };

@@ -63,7 +63,7 @@ pub enum WebhookUrlError {
     OtherForm,
 }
 
-/// Whether a text has the form of the URL of a webhook. Whether its host may be connected to is found when it is.
+/// Checks that a text has the form of a webhook URL. Whether its host is allowed is checked when a connection is made.
 pub fn check_webhook_url(url: &str) -> Result<(), WebhookUrlError> {
     const LONGEST: usize = 2_048;
     if url.len() > LONGEST {
@@ -76,7 +76,7 @@ pub fn check_webhook_url(url: &str) -> Result<(), WebhookUrlError> {
     if is_url { Ok(()) } else { Err(WebhookUrlError::OtherForm) }
 }
 
-/// A webhook that is to be stored. It gets the events after it is stored.
+/// A webhook that is to be stored. It gets the events that occur after it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWebhook {
     /// Where the events are sent.
@@ -98,9 +98,9 @@ pub struct Webhook {
     pub filter: EventFilter,
     /// When it was stored.
     pub created_at: Timestamp,
-    /// How often the next event was sent in vain.
+    /// How often the next event was sent without success.
     pub attempts: u32,
-    /// Until when that event waits.
+    /// When the next event is sent again.
     pub next_try_at: Option<Timestamp>,
     /// Why the last request failed; `None` after one that did not.
     pub last_error: Option<String>,
@@ -115,13 +115,13 @@ pub struct Webhook {
 /// What is sent for an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Tells repeats: an event that is sent again has the same one.
+    /// Identifies the message: an event that is sent again has the same id.
     pub id: String,
     /// The body of the request.
     pub body: String,
 }
 
-/// A message that was given up, after it was sent too often in vain.
+/// A message that was given up after it was sent too often without success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedDelivery {
     /// Its id in the list.
@@ -134,7 +134,7 @@ pub struct FailedDelivery {
     pub error: String,
     /// When it was given up.
     pub failed_at: Timestamp,
-    /// It is to be sent once more.
+    /// Whether it is to be sent once more.
     pub again: bool,
 }
 
@@ -151,7 +151,7 @@ pub struct DueWebhook {
     pub filter: EventFilter,
     /// The position up to which events were delivered.
     pub cursor: EventCursor,
-    /// How often the next event was sent in vain.
+    /// How often the next event was sent without success.
     pub attempts: u32,
     /// Raised each time an instance takes the webhook.
     pub lease: i64,
@@ -159,7 +159,7 @@ pub struct DueWebhook {
     pub has_failed_again: bool,
 }
 
-/// The right to deliver to a webhook. What is stored with an earlier one changes nothing.
+/// The right to deliver to a webhook. A result that is stored with an earlier lease changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebhookLease {
     /// The webhook.
@@ -170,7 +170,7 @@ pub struct WebhookLease {
     pub duration: Duration,
 }
 
-/// What became of a delivery.
+/// The result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryResult {
     /// The events up to a position were delivered, or are not selected.
@@ -200,7 +200,7 @@ pub enum DeliveryResult {
         /// Why the last request failed.
         error: String,
     },
-    /// The receiver wants nothing any more. Events after a position were not delivered.
+    /// The receiver wants no more events. Those after a position were not delivered.
     Disabled {
         /// The position.
         cursor: EventCursor,
@@ -223,9 +223,9 @@ pub enum DeliveryResult {
     },
 }
 
-/// Stores webhooks and what was delivered to them, so that one instance at a time delivers to each.
+/// Stores webhooks and the progress of their deliveries. One instance at a time delivers to each.
 pub trait WebhookStore: Send + Sync {
-    /// Stores a webhook. `None`: there are as many as there may be.
+    /// Stores a webhook. `None`: the limit of webhooks is reached.
     fn create_webhook(
         &self,
         webhook: &NewWebhook,
@@ -235,10 +235,10 @@ pub trait WebhookStore: Send + Sync {
     /// All webhooks, by id.
     fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
 
-    /// Removes a webhook and what was given up. Returns whether there was one.
+    /// Removes a webhook and its failed messages. Returns whether there was one.
     fn remove_webhook(&self, id: WebhookId, request: &OperatorRequest) -> BatchResult<bool>;
 
-    /// Up to `limit` messages that were given up, by id, after one of them. `None`: there is no such webhook.
+    /// Up to `limit` messages that were given up, after `after`, ordered by id. `None`: there is no such webhook.
     fn failed_deliveries(
         &self,
         id: WebhookId,
@@ -246,8 +246,8 @@ pub trait WebhookStore: Send + Sync {
         limit: usize,
     ) -> BatchResult<Option<Vec<FailedDelivery>>>;
 
-    /// Has messages sent once more that were given up: this one, or all. What waits is tried at once, and a
-    /// disabled webhook is enabled. Returns how many are sent once more. `None`: there is no such webhook.
+    /// Schedules one or all of the messages that were given up to be sent once more. A waiting event is tried at once,
+    /// and a disabled webhook is enabled. Returns how many are sent once more. `None`: there is no such webhook.
     fn redeliver(
         &self,
         id: WebhookId,
@@ -258,7 +258,7 @@ pub trait WebhookStore: Send + Sync {
     /// The webhooks that no instance delivers to and that do not wait.
     fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>>;
 
-    /// Takes a webhook. `None`: another instance was faster, or it was removed.
+    /// Takes a webhook. `None`: another instance was faster, or the webhook was removed.
     fn take_webhook(
         &self,
         webhook: &DueWebhook,

@@ -14,7 +14,7 @@ use crate::{
     values::parse_address,
 };
 
-/// The account of a gas admin, and the nodes that are asked about it, in order of preference.
+/// The account of a gas admin, and the nodes to ask about it, in order of preference.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account<'a> {
     pub(crate) context: &'a EvmContext,
@@ -22,7 +22,7 @@ pub(crate) struct Account<'a> {
     pub(crate) scope: &'a AccountScopeId,
 }
 
-/// Why something about an account cannot be found out now.
+/// Why an account cannot be examined now.
 #[derive(Debug, Error)]
 pub(crate) enum AccountError {
     #[error(transparent)]
@@ -49,13 +49,13 @@ impl<'a> Account<'a> {
         self.scope.service_id()
     }
 
-    /// The pools of its withdrawals.
+    /// The pools whose withdrawals it makes.
     pub(crate) async fn pools(&self) -> BatchResult<Vec<Address>> {
         let pools = self.context.store.pools(self.service_id()).await?;
         Ok(pools.iter().filter_map(|pool| parse_address(pool).ok()).collect())
     }
 
-    /// An error if the node is on another chain.
+    /// Fails if the node is on another chain.
     pub(crate) async fn check_chain(&self, node: &NodeClient) -> Result<(), NodeError> {
         let (actual, expected) = (node.chain_id().await?, self.context.options.chain_id);
         if actual == expected {
@@ -86,8 +86,8 @@ impl<'a> Account<'a> {
         first_error.filter(|_| !has_answered).map_or(Ok(None), Err)
     }
 
-    /// Asks all nodes except one at the same time, and returns what those answer in time that are on the
-    /// chain. `None` is no answer to the question.
+    /// Asks all nodes except one at the same time, and returns the answers that arrive in time from nodes on the chain.
+    /// `None` is not an answer.
     ///
     /// A node that fails is skipped for a while.
     pub(crate) async fn ask_others<T, F>(
@@ -117,7 +117,7 @@ impl<'a> Account<'a> {
         join_all(asked.collect::<Vec<_>>()).await.into_iter().flatten().collect()
     }
 
-    /// What the account has at the other nodes.
+    /// The state of the account at the other nodes.
     async fn at_others(
         &self,
         except: &NodeClient,
@@ -129,7 +129,8 @@ impl<'a> Account<'a> {
         self.ask_others(except, limit, read).await
     }
 
-    /// The highest number of transactions of the account that another node shows, if it tells pending ones.
+    /// The highest number of transactions of the account that another node reports, among nodes that report pending
+    /// ones.
     pub(crate) async fn highest_pending_at_others(&self, except: &NodeClient) -> u64 {
         let address = self.address();
         let read = |node: &'a NodeClient| node.pending_count(address);
@@ -137,8 +138,8 @@ impl<'a> Account<'a> {
         shown.into_iter().map(|(_, count)| count).max().unwrap_or_default()
     }
 
-    /// The highest number of transactions of the account that another node shows in this time, pending ones
-    /// included.
+    /// The highest number of transactions of the account, including pending ones, that another node reports within this
+    /// time.
     pub(crate) async fn highest_count_at_others(
         &self,
         except: &NodeClient,
@@ -148,7 +149,7 @@ impl<'a> Account<'a> {
         others.iter().map(|(_, account)| account.count()).max().unwrap_or_default()
     }
 
-    /// The node that shows most transactions of the account in blocks, if these are more than this many.
+    /// The node with the most transactions of the account in blocks, if it has more than this many.
     pub(crate) async fn node_ahead(
         &self,
         except: &NodeClient,
@@ -160,7 +161,7 @@ impl<'a> Account<'a> {
     }
 }
 
-/// The nodes that did not answer when they were last asked to confirm what another one shows.
+/// The nodes that did not answer when they were last asked to confirm what another node shows.
 ///
 /// They are skipped for a while, so that withdrawals do not wait for the timeout of a node that is down.
 #[derive(Debug, Default)]

@@ -20,9 +20,9 @@ use crate::{
     settle::EvmAccountCheck,
 };
 
-/// One EVM chain, with the pools that withdrawals are made from. Clones share what they have seen.
+/// One EVM chain, with the pools from which withdrawals are made. Clones share their observations.
 ///
-/// Each kind of request has connections of its own, so it may run on any runtime.
+/// Each kind of request has its own connections, so it may run on any runtime.
 #[derive(Clone)]
 pub struct Evm {
     pub(crate) context: Arc<EvmContext>,
@@ -31,7 +31,7 @@ pub struct Evm {
 }
 
 impl Evm {
-    /// The adapter of the chain with these nodes. `store` keeps what it signs.
+    /// The adapter of the chain with these nodes. `store` keeps the signed transactions.
     pub fn new(
         options: EvmOptions,
         store: Arc<dyn SigningStore>,
@@ -44,8 +44,8 @@ impl Evm {
         Ok(Self { context, heads, identity })
     }
 
-    /// Watches the gas price and the balances of these accounts. A balance is low if it pays for fewer
-    /// withdrawals than `low_balance`. `interval` is how often to look.
+    /// Watches the gas price and the balances of these accounts. A balance is low if it pays for fewer withdrawals than
+    /// `low_balance`. They are read once per `interval`.
     pub fn gas_watch(
         &self,
         accounts: Vec<WatchedAccount>,
@@ -55,7 +55,7 @@ impl Evm {
         GasWatch::new(Arc::clone(&self.context), accounts, low_balance, interval)
     }
 
-    /// Finds out whether everything that an account has sent is stored.
+    /// Returns a check of whether all transactions that an account has sent are stored.
     pub fn account_check(&self) -> EvmAccountCheck {
         EvmAccountCheck(Arc::clone(&self.context))
     }

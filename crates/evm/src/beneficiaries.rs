@@ -19,7 +19,7 @@ pub struct AllowedBeneficiaries {
 }
 
 impl AllowedBeneficiaries {
-    /// These beneficiaries, each of one pool or, with `None`, of all pools. A pool that has none of either
+    /// Allows these beneficiaries, each for one pool or, with `None`, for all pools. A pool to which no entry applies
     /// may pay any beneficiary.
     pub fn new(allowed: impl IntoIterator<Item = (Option<Address>, Address)>) -> Self {
         let mut all = Self::default();

@@ -11,8 +11,8 @@ use grid_batch_support::lock;
 
 use crate::price::GasQuote;
 
-/// What was last seen of the chain, by the monotonic clock. It is in memory only: after a restart it is
-/// seen again.
+/// The state of the chain as last observed, with monotonic times. It is kept in memory only, because it can be observed
+/// again after a restart.
 #[derive(Debug, Default)]
 pub(crate) struct ChainFacts {
     block_gas_limit: Mutex<Option<(MonotonicTime, u64)>>,
@@ -21,14 +21,14 @@ pub(crate) struct ChainFacts {
 }
 
 impl ChainFacts {
-    /// How long the gas limit of a block is used. It changes by at most a thousandth with each block.
+    /// How long an observed block gas limit is used. It changes by at most a thousandth with each block.
     const GAS_LIMIT_AGE: Duration = Duration::from_secs(60);
 
     pub(crate) fn set_block_gas_limit(&self, limit: u64, now: MonotonicTime) {
         *lock(&self.block_gas_limit) = Some((now, limit));
     }
 
-    /// The gas limit of a block, if it was seen lately.
+    /// The gas limit of a block, if it was observed lately.
     pub(crate) fn block_gas_limit(&self, now: MonotonicTime) -> Option<u64> {
         let seen = *lock(&self.block_gas_limit);
         seen.filter(|(at, _)| now.since(*at) < Self::GAS_LIMIT_AGE).map(|(_, limit)| limit)
@@ -38,13 +38,13 @@ impl ChainFacts {
         *lock(&self.quote) = Some((now, quote));
     }
 
-    /// The gas price, if it was seen in this time.
+    /// The gas price, if it was observed within this time.
     pub(crate) fn quote(&self, now: MonotonicTime, within: Duration) -> Option<GasQuote> {
         let seen = *lock(&self.quote);
         seen.filter(|(at, _)| now.since(*at) <= within).map(|(_, quote)| quote)
     }
 
-    /// A node has refused the type of a transaction: from now on, transactions have one price.
+    /// Records that a node has refused the type of a transaction: from now on, transactions have a single price.
     pub(crate) fn set_legacy_only(&self) {
         self.legacy_only.store(true, Ordering::Relaxed);
     }

@@ -25,7 +25,7 @@ use crate::{
     values::{GasPrice, parse_address},
 };
 
-/// What the sender and the readers of one adapter share.
+/// The state that the sender and the readers of one adapter share.
 #[derive(Debug)]
 pub(crate) struct EvmContext {
     pub(crate) options: EvmOptions,
@@ -35,7 +35,7 @@ pub(crate) struct EvmContext {
     pub(crate) ahead_pauses: AheadPauses,
     /// The services for which nothing is signed ahead, because a stored nonce is not settled.
     pub(crate) not_signing_ahead: Memory<ServiceId, bool>,
-    /// The services whose transactions that were signed ahead are sent with errors.
+    /// The services for which transactions that were signed ahead could only be sent with errors.
     pub(crate) refused_ahead: Memory<ServiceId, bool>,
     pub(crate) unknown_pending: UnknownPendingLog,
     pub(crate) parked_log: ParkedLog,
@@ -46,11 +46,11 @@ pub(crate) struct EvmContext {
     pub(crate) highest_block: HighestBlock,
     pub(crate) pool_refusals: PoolRefusals,
     pub(crate) skipped_nodes: SkippedNodes,
-    /// Separate from `read_http`: connections close when the runtime that opened them shuts down,
-    /// and the shutdown of a poller must not interrupt a transaction that is being sent.
+    /// Separate from `read_http`, because connections close when the runtime that opened them shuts down, and the
+    /// shutdown of a poller must not interrupt a transaction that is being sent.
     pub(crate) send_http: HttpClient,
     pub(crate) read_http: HttpClient,
-    /// Separate for the same reason.
+    /// Separate for the same reason as `send_http`.
     pub(crate) watch_http: HttpClient,
     pub(crate) store: AsyncSigningStore,
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
@@ -144,7 +144,7 @@ impl EvmContext {
         quote
     }
 
-    /// The gas limit of a block, as it was seen lately.
+    /// The gas limit of a block, as it was observed lately.
     pub(crate) async fn block_gas_limit(&self, node: &NodeClient) -> Option<u64> {
         match self.facts.block_gas_limit(self.monotonic()) {
             Some(limit) => Some(limit),
@@ -152,7 +152,7 @@ impl EvmContext {
         }
     }
 
-    /// `None`: the node does not report it. Then the limit is not known to be exceeded.
+    /// `None`: the node does not report it, so it is not known whether a transaction exceeds it.
     pub(crate) async fn read_block_gas_limit(&self, node: &NodeClient) -> Option<u64> {
         let limit = node.head().await.ok()?.gas_limit?;
         self.facts.set_block_gas_limit(limit, self.monotonic());
@@ -164,13 +164,13 @@ impl EvmContext {
         self.gas.note_price(Err(error), iter::empty(), self.monotonic());
     }
 
-    /// Whether a transaction that is pending was sent so long ago that it is sent again.
+    /// Whether a pending transaction was sent so long ago that it is sent again.
     pub(crate) fn is_pending_too_long(&self, hash: [u8; 32]) -> bool {
         self.sent_times.elapsed(hash, self.monotonic()) > self.options.resend_after
     }
 
-    /// How many withdrawals behind the one that is under way are looked at: those that are not mined,
-    /// those that are not final, and the next ones.
+    /// How many withdrawals after the one under way a look examines: those that are not mined, those that are not
+    /// final, and the next ones.
     pub(crate) fn following_limit(&self) -> usize {
         const MOST: usize = 512;
         let blocks = usize::try_from(self.options.confirmations).unwrap_or(MOST).saturating_add(1);

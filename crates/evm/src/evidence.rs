@@ -13,8 +13,8 @@ use crate::{
     settle::{Settled, UsedNonce},
 };
 
-/// Finds evidence about withdrawals: whether they have to be sent again. They are always sent again
-/// with the nonce that they have.
+/// Finds evidence about whether withdrawals must be sent again. They are always sent again with the nonce that they
+/// have.
 impl Evm {
     pub(crate) async fn find(&self, batch: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let scope = AccountScopeId::from_service_id(&batch.service_id)
@@ -56,8 +56,8 @@ impl Evm {
     }
 }
 
-/// The sender looks at the nonces that are not settled before it signs. It is not asked again
-/// while it cannot be decided what one was used for.
+/// Before it signs, the sender examines the nonces that are not settled. While it is undecided what a nonce was used
+/// for, the withdrawal is not sent again.
 async fn evidence_without_nonce(
     context: &EvmContext,
     scope: &AccountScopeId,
@@ -90,8 +90,8 @@ async fn settle_at_any(
     Ok(settled?)
 }
 
-/// A withdrawal gets another nonce only if a foreign transaction that is final used its nonce. Until then the
-/// nodes are asked again soon, without an operator.
+/// A withdrawal gets another nonce only if a final foreign transaction used its nonce. Until then the nodes are asked
+/// again soon, and no operator is needed.
 async fn evidence_of_used_nonce(
     account: Account<'_>,
     payment: &Payment,
@@ -114,7 +114,7 @@ fn must_be_cancelled(payment: &Payment, assigned: &AssignedNonce) -> bool {
     payment.cancel_requested && !has_filler
 }
 
-/// A failure is reported by the status reader; here it only must not be sent again.
+/// The status reader reports a failure. Here it only matters that the withdrawal is not sent again.
 fn evidence_of_outcome(outcome: &NonceOutcome) -> Evidence {
     match outcome {
         NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => Evidence::Committed,

@@ -2,14 +2,14 @@ use std::time::Duration;
 
 use grid_batch_core::{LedgerFacts, SecondArrival};
 
-/// What an EVM chain does with signed transactions. The search for evidence also sends a transaction again that is not
-/// mined after `resend_after`.
+/// What an EVM chain does with signed transactions. The search for evidence also causes a transaction that is not mined
+/// after `resend_after` to be sent again.
 pub const fn facts(resend_after: Duration) -> LedgerFacts {
     LedgerFacts {
-        // Its nonce was used.
+        // The nonce of a transaction can be used only once.
         second_arrival: SecondArrival::AppliedOnce,
         proves_absence: true,
-        // A transaction that arrives late has a nonce that was used.
+        // The nonce of a transaction that arrives late has been used.
         late_arrival_limit: Duration::ZERO,
         statuses_survive_restart: true,
         reports_earlier_invalid: false,

@@ -10,18 +10,18 @@ use crate::{
     node::{BlockId, NodeClient, NodeError},
 };
 
-/// Reads the id of the chain and the hash of its first block. Test chains often share an id.
+/// Reads the id of the chain and the hash of its first block, because test chains often share an id.
 ///
-/// A node that has removed its first block tells only the id of the chain.
+/// A node that has removed its first block reports only the id of the chain.
 #[derive(Debug, Clone)]
 pub struct EvmIdentityReader {
     http: HttpClient,
-    /// Whether nodes do not show their first block.
+    /// For each node, whether it does not show its first block.
     without_first_block: Arc<Memory<String, bool>>,
 }
 
 impl EvmIdentityReader {
-    /// A reader with connections of its own.
+    /// A reader with its own connections.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
         Ok(Self { http: HttpClient::new(options)?, without_first_block: Arc::default() })
     }
@@ -31,7 +31,7 @@ impl EvmIdentityReader {
         format!("chain {chain_id}")
     }
 
-    /// What the node at this URL tells of its chain.
+    /// The identity of the chain, as reported by the node at this URL.
     pub async fn read_id(&self, node: &str) -> BatchResult<String> {
         let node = NodeClient::new(self.http.clone(), node);
         let chain_id = node.chain_id().await?;
@@ -44,7 +44,7 @@ impl EvmIdentityReader {
         })
     }
 
-    /// Logs a node that does not show its first block once.
+    /// Logs once that a node does not show its first block.
     fn log_change(&self, node: &NodeClient, shows_first_block: bool) {
         let url = redact_url(node.url());
         if self.without_first_block.changes(&url, !shows_first_block) && !shows_first_block {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn node_without_the_first_block_tells_the_chain_only() {
+    async fn node_without_the_first_block_reports_the_chain_only() {
         let chain = Ok("chain 137".to_owned());
         assert_eq!(read_id(json!(null)).await, chain);
         let read_error = |code: i64, message: &'static str| async move {

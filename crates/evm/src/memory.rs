@@ -2,17 +2,17 @@ use std::{hash::Hash, sync::Mutex};
 
 use grid_batch_support::{BoundedMap, lock};
 
-/// What this process remembers of each key: the default of `V` if nothing. The oldest keys are forgotten.
+/// A value that this process remembers for each key, by default `V::default()`. The oldest keys are forgotten.
 #[derive(Debug)]
 pub(crate) struct Memory<K, V>(Mutex<BoundedMap<K, V>>);
 
 impl<K: Clone + Eq + Hash, V: Default> Memory<K, V> {
-    /// Reads or changes what is remembered of a key.
+    /// Reads or changes the value of a key.
     pub(crate) fn with<T>(&self, key: &K, change: impl FnOnce(&mut V) -> T) -> T {
         change(lock(&self.0).get_or_insert_with(key, V::default))
     }
 
-    /// Replaces what is remembered of a key. Whether that is a change: so it is logged once.
+    /// Replaces the value of a key, and returns whether it changed, so that a change is logged once.
     pub(crate) fn changes(&self, key: &K, value: V) -> bool
     where
         V: PartialEq,

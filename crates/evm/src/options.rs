@@ -13,41 +13,41 @@ use crate::{rules::PoolRules, signer::TransactionSigner, values::GasPrice};
 pub struct EvmOptions {
     /// The id of the chain. Nothing is sent to a node of another chain.
     pub chain_id: u64,
-    /// Sign for the gas admins, one for each. Withdrawals of other gas admins wait.
+    /// The signers, one for each gas admin. Withdrawals of other gas admins wait.
     pub signers: Vec<Arc<dyn TransactionSigner>>,
     /// The cap of the gas price: nothing is signed while gas costs this much or more, and no
     /// transaction bids more.
     pub cap: GasPrice,
     /// Caps of single pools, which replace `cap`.
     pub pool_caps: Vec<(Address, GasPrice)>,
-    /// The pools of each gas admin. Nothing is signed for beneficiaries that they must not pay.
+    /// The pools of each gas admin. Withdrawals to beneficiaries that a pool must not pay are not signed.
     pub rules: PoolRules,
-    /// The highest tip that is offered to block producers, where the chain has a base fee. A replacement
-    /// may have to exceed it, and an oracle's price is not limited by it.
+    /// The highest tip that is offered to block producers on a chain with a base fee. A replacement may have to exceed
+    /// it, and it does not limit an oracle's price.
     pub maximum_tip: GasPrice,
     /// A second source of the gas price.
     pub oracle: Option<OracleOptions>,
-    /// Whether the oracle is asked first, and the node if it fails; otherwise the other way round.
+    /// Whether the oracle is asked first and the node only if the oracle fails. Otherwise it is the other way round.
     pub oracle_first: bool,
     /// How long a parked withdrawal waits before the gates are checked again.
     pub gate_interval: Duration,
-    /// How many blocks, its own included, confirm a transaction until it is final. Nodes are asked
-    /// for the state as of that many blocks ago; most keep 128.
+    /// How many blocks, including its own, must confirm a transaction before it is final. Nodes are asked for the state
+    /// of that many blocks ago; most keep 128.
     pub confirmations: u64,
     /// How long a transaction is pending before it is sent again, with a higher fee if the cap
     /// allows it.
     pub resend_after: Duration,
-    /// How many nonces may be missing at the node below the next one. Beyond that, nothing is sent.
+    /// How many nonces below the next one may be missing at the node. If more are missing, nothing is sent.
     pub longest_gap: u64,
-    /// How many nodes that are up to date have to say that a pool refuses a withdrawal before it fails.
+    /// How many up-to-date nodes must report that a pool refuses a withdrawal before it fails.
     pub agreeing_nodes: usize,
-    /// A node whose latest block is older is not up to date. `None`: blocks may have any age, as on a
-    /// chain that adds blocks only for transactions.
+    /// A node whose latest block is older than this is not up to date. `None`: blocks may have any age, as on a chain
+    /// that adds blocks only for transactions.
     pub head_age_limit: Option<Duration>,
-    /// How many transactions of a gas admin are pending at once: withdrawals are signed and sent before
-    /// it is their turn. 1: none is.
+    /// How many transactions of a gas admin may be pending at once, because withdrawals are signed and sent before
+    /// their turn. 1: none is sent before its turn.
     pub in_flight: usize,
-    /// The highest number of status requests in flight.
+    /// Limit on the number of status requests in flight.
     pub connections: usize,
     /// Options of the HTTP clients.
     pub http: HttpOptions,
@@ -55,7 +55,7 @@ pub struct EvmOptions {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Where a gas price can be read. The URL may contain a key: only its scheme and host are ever shown.
+/// Where a gas price can be read. The URL may contain a key, so only its scheme and host are ever shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OracleOptions {
     /// The URL that returns the price as JSON.
@@ -133,7 +133,7 @@ impl EvmOptions {
 }
 
 impl OracleOptions {
-    /// The URL without what may be secret: its user, path and query.
+    /// The URL without the parts that may be secret: its user, path and query.
     pub(crate) fn redacted_url(&self) -> String {
         if self.url.contains("://") {
             redact_url(&self.url)

@@ -23,7 +23,7 @@ pub(crate) struct PoolCall {
 }
 
 impl PoolCall {
-    /// The call for this withdrawal. The error is the rule that the withdrawal breaks.
+    /// The call for this withdrawal. The error says which rule the withdrawal breaks.
     pub(crate) fn for_payment(payment: &Payment) -> Result<Self, String> {
         let pool = parse_address(&payment.pool).map_err(|error| error.to_string())?;
         let beneficiary =
@@ -38,13 +38,13 @@ fn propose_withdraw(amount: U256, beneficiary: Address) -> Bytes {
     proposeWithdrawCall { amount, beneficiary }.abi_encode().into()
 }
 
-/// The topic of the event with which a pool makes a withdrawal.
+/// The topic of the event that a pool emits when it makes a withdrawal.
 pub(crate) const WITHDRAWAL_EVENT: B256 = WithdrawPollCreated::SIGNATURE_HASH;
 
 /// The amount and the beneficiary of a call that makes a withdrawal. `None`: it is another call.
 pub(crate) fn read_call(data: &[u8]) -> Option<(U256, Address)> {
     let call = proposeWithdrawCall::abi_decode_validate(data).ok()?;
-    // The same terms in another encoding were not signed here.
+    // If the same terms are encoded differently, the call was not signed here.
     let terms = (call.amount, call.beneficiary);
     (propose_withdraw(terms.0, terms.1)[..] == *data).then_some(terms)
 }

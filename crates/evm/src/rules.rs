@@ -45,7 +45,7 @@ impl PoolRules {
         own.map(|(pool, _)| *pool)
     }
 
-    /// Lets the pools pay only these beneficiaries.
+    /// Restricts the beneficiaries that the pools may pay.
     #[must_use]
     pub fn with_beneficiaries(self, beneficiaries: AllowedBeneficiaries) -> Self {
         Self { beneficiaries, ..self }

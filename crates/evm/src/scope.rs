@@ -3,10 +3,10 @@ use std::{fmt, str::FromStr};
 use alloy_primitives::Address;
 use grid_batch_core::{Excerpt, ScopeId, ScopeIdError, ServiceId};
 
-/// An account of an EVM chain: the gas admin of one or more pools. It orders their withdrawals, since
-/// the transactions of an account are ordered by their nonces.
+/// An account of an EVM chain, which is the gas admin of one or more pools. It orders their withdrawals, because the
+/// transactions of an account are ordered by their nonces.
 ///
-/// Its text is its CAIP-10 id with the address in lower case, so that an account has one id only.
+/// Its text is its CAIP-10 id with the address in lower case, so that an account has only one id.
 ///
 /// ```
 /// use grid_batch_evm::AccountScopeId;
@@ -49,7 +49,7 @@ impl AccountScopeId {
 impl ScopeId for AccountScopeId {
     fn from_service_id(service_id: &ServiceId) -> Result<Self, ScopeIdError> {
         read(service_id.as_str())
-            // A text in another form than the canonical one is written differently.
+            // Only the canonical form is accepted.
             .filter(|scope| scope.service_id == *service_id)
             .ok_or_else(|| ScopeIdError::Format {
                 value: Excerpt::of(service_id.as_str()),

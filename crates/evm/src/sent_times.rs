@@ -6,9 +6,8 @@ use crate::memory::Memory;
 
 /// How long ago transactions were sent, by the monotonic clock.
 ///
-/// The stored time of sending is not compared with the time of day, which may have been set
-/// meanwhile. A transaction that was sent by another process counts from when it was first seen, and so does
-/// one that was forgotten.
+/// The stored time of sending is not compared with the time of day, which may have been set meanwhile. For a
+/// transaction that was sent by another process or was forgotten, time counts from when it was first seen.
 #[derive(Debug, Default)]
 pub(crate) struct SentTimes(Memory<[u8; 32], Option<MonotonicTime>>);
 

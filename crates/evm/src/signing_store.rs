@@ -11,7 +11,7 @@ use grid_batch_withdrawals::{
 /// How many operations of the signing store run at the same time.
 const OPERATIONS: usize = 16;
 
-/// A [`SigningStore`] for asynchronous callers: it runs on the threads for blocking work.
+/// A [`SigningStore`] for asynchronous callers. It runs on the threads for blocking work.
 ///
 /// Dropping a future does not cancel an operation that has begun.
 #[derive(Clone)]
@@ -20,8 +20,8 @@ pub(crate) struct AsyncSigningStore {
     operations: BlockingWork,
 }
 
-/// Methods of [`SigningStore`] as they are: the first arguments are borrowed and cloned, the last one after a
-/// second `;` is passed by reference.
+/// Forwards methods of [`SigningStore`]. The first arguments are borrowed and cloned; an argument after a second `;` is
+/// passed by reference.
 macro_rules! forwarded {
     ($($name:ident(
         $($borrowed:ident: &$key:ty),* $(; $($value:ident: $type:ty),+ $(; $last:ident: $last_type:ty)?)?
@@ -77,8 +77,8 @@ impl AsyncSigningStore {
         result.unwrap_or_else(|panic| Err(panic.into()))
     }
 
-    /// Stores a signed transaction, if its nonce is the one to assign. `Ok(None)`: the attempt is no longer
-    /// current. `Err`: another nonce is the next one.
+    /// Stores a signed transaction, if its nonce is the one to assign. `Ok(None)`: the attempt is no longer current.
+    /// `Err`: another nonce is the next one.
     pub(crate) async fn assign_nonce(
         &self,
         attempt: &BatchAttempt,

@@ -73,7 +73,7 @@ impl Evm {
                     None => Vec::new(),
                 };
                 let status = self.store_final_result(scope, head, closed).await?;
-                // Afterwards: the result does not wait for a slow signer.
+                // This is done last, so that the result does not wait for a slow signer.
                 if let Some(following) = &following {
                     look.sign_and_send(following).await;
                 }
@@ -101,15 +101,14 @@ impl Evm {
         Ok(of_observation(&observation))
     }
 
-    /// Stores which of the withdrawals behind this one are final: they are mined whatever becomes of it.
+    /// Stores which of the withdrawals after this one are final. They are mined whatever happens to this one.
     async fn close_following(&self, look: &LookAhead<'_>, batch_id: ItemId) -> BatchResult<()> {
         let Some(following) = look.start(batch_id).await else { return Ok(()) };
         let closed = look.final_nonces(&following).await;
         self.close_nonces(look.account.scope, closed).await
     }
 
-    /// The nonce is used, but no node shows one of its transactions: looks for the transaction that
-    /// used it.
+    /// Searches for the transaction that used the nonce when no node shows one of the nonce's own transactions.
     async fn status_of_used_nonce(
         &self,
         account: Account<'_>,
@@ -124,7 +123,7 @@ impl Evm {
             return Ok(NOT_REPORTED);
         };
         if assigned.transactions.iter().any(|ours| ours.signed.hash == hash) {
-            // The node's receipts lag behind its blocks.
+            // The receipts of the node lag behind its blocks.
             self.note(scope, assigned, None).await?;
             return Ok((LedgerStatus::Pending, None));
         }
@@ -144,7 +143,7 @@ impl Evm {
         Ok(NOT_REPORTED)
     }
 
-    /// Stores a note for operators and clients, if it has changed.
+    /// Stores a note for operators and clients if it has changed.
     async fn note(
         &self,
         scope: &AccountScopeId,
@@ -157,7 +156,7 @@ impl Evm {
         self.context.store.note(scope.service_id(), assigned.nonce, note).await
     }
 
-    /// Stores how the withdrawal ended, and how those behind it did, in one commit.
+    /// Stores how this withdrawal and those after it ended, in one commit.
     async fn store_final_result(
         &self,
         scope: &AccountScopeId,
@@ -208,7 +207,7 @@ fn of_observation(observation: &NonceObservation<'_>) -> WithdrawalStatus {
 
 fn of_outcome(outcome: &NonceOutcome, note: Option<String>) -> WithdrawalStatus {
     match outcome {
-        // Its transaction is applied; what it did is not a question of the ledger's status.
+        // Its transaction is applied; the ledger's status does not say what the transaction did.
         NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => {
             (LedgerStatus::Committed, None)
         }
@@ -217,9 +216,9 @@ fn of_outcome(outcome: &NonceOutcome, note: Option<String>) -> WithdrawalStatus 
     }
 }
 
-/// Why a transaction that nodes have is not mined, if its fee is the reason; or that it pays more than the present
-/// cap. The price is the one that the sender has read last: the sender reads it before it sends a pending
-/// transaction again.
+/// Why a transaction that nodes have is not mined, if its fee is the reason, or a note that it pays more than the
+/// present cap. The price is the one that the sender last read, which it does before it sends a pending transaction
+/// again.
 fn pending_note(
     context: &EvmContext,
     payment: &Payment,

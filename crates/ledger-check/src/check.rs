@@ -16,18 +16,18 @@ use crate::LedgerMismatchError;
 pub struct LedgerCheck(Arc<CheckState>);
 
 struct CheckState {
-    /// The ledger of the settings, without what the nodes tell.
+    /// The ledger of the settings, without what the nodes report.
     configured: LedgerIdentity,
     pool: NodePool,
-    /// The ledger that a node has told and that the database is bound to.
+    /// The ledger that a node has reported and that the database is bound to.
     confirmed: OnceLock<LedgerIdentity>,
     mismatch: OnceLock<LedgerMismatchError>,
     on_mismatch: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl LedgerCheck {
-    /// The nodes of this pool must confirm their ledger from now on. A submission waits for at most `answer_limit` until
-    /// its node has.
+    /// Creates the check. The nodes of this pool must confirm their ledger from now on. A submission waits for at most
+    /// `answer_limit` until its node has done so.
     pub fn new(configured: LedgerIdentity, pool: NodePool, answer_limit: Duration) -> Self {
         pool.require_confirmation(answer_limit);
         let (confirmed, mismatch, on_mismatch) = Default::default();
@@ -39,12 +39,12 @@ impl LedgerCheck {
         &self.0.configured
     }
 
-    /// What is known of the nodes.
+    /// The pool of nodes, with what is known about each.
     pub fn pool(&self) -> &NodePool {
         &self.0.pool
     }
 
-    /// The ledger that a node has told and that the database is bound to.
+    /// The ledger that a node has reported and that the database is bound to.
     pub(crate) fn confirmed(&self) -> Option<&LedgerIdentity> {
         self.0.confirmed.get()
     }
@@ -58,12 +58,12 @@ impl LedgerCheck {
         self.confirmed().is_some() && self.mismatch().is_none()
     }
 
-    /// The proof that the server is about to use another ledger than the one of the database.
+    /// Proof that the server would use another ledger than the one of the database.
     pub fn mismatch(&self) -> Option<&LedgerMismatchError> {
         self.0.mismatch.get()
     }
 
-    /// Calls `stop` once a mismatch is found, at once if there is one already.
+    /// Calls `stop` when a mismatch is found, or at once if one was found already.
     pub fn on_mismatch(&self, stop: impl FnOnce() + Send + 'static) {
         *lock(&self.0.on_mismatch) = Some(Box::new(stop));
         if self.mismatch().is_some() {
@@ -72,7 +72,7 @@ impl LedgerCheck {
     }
 
     pub(crate) fn found_mismatch(&self, mismatch: LedgerMismatchError) {
-        // A log line may take long to write, and nothing may be sent meanwhile.
+        // Writing a log line may take long, and nothing may be sent meanwhile.
         self.pool().close();
         let reason = mismatch.to_string();
         if self.0.mismatch.set(mismatch).is_ok() {
@@ -102,7 +102,7 @@ impl LedgerCheck {
         ))
     }
 
-    /// Whether every node was asked and has answered or failed, or the server must stop.
+    /// Whether every node has answered or failed to, or the server must stop.
     pub(crate) fn is_complete(&self) -> bool {
         self.mismatch().is_some()
             || self.pool().nodes().iter().all(|node| node.identity().checks() > 0)

@@ -12,22 +12,22 @@ use log::warn;
 
 use crate::LedgerCheck;
 
-/// Claims services, and takes batches of services that the ledger can have, while the ledger is
-/// confirmed.
+/// Claims services and takes their batches while the ledger is confirmed, except for services that the ledger cannot
+/// have.
 #[derive(Clone)]
 pub struct CheckedClaims<C> {
     claims: C,
     check: LedgerCheck,
     ledger: Arc<dyn Ledger>,
-    /// The services that the ledger cannot have and that were logged.
+    /// The services that the ledger cannot have and that have been logged.
     refused: Arc<Mutex<HashSet<ServiceId>>>,
 }
 
 impl<C> CheckedClaims<C> {
-    /// More refused services are not logged, so that the memory has a bound.
+    /// At most this many refused services are logged, because each is kept in memory.
     const MOST_LOGGED: usize = 1_000;
 
-    /// These claims of services on this ledger, as far as the check allows them.
+    /// Wraps these claims, which are passed on as far as the check and the ledger allow.
     pub fn new(claims: C, check: LedgerCheck, ledger: Arc<dyn Ledger>) -> Self {
         Self { claims, check, ledger, refused: Arc::default() }
     }
@@ -43,8 +43,8 @@ impl<C> CheckedClaims<C> {
         false
     }
 
-    /// What is taken over, without the services that the ledger cannot have. These stay claimed and nothing is
-    /// done with them, because no other instance could do anything with them either.
+    /// The takeover, without the services that the ledger cannot have. These stay claimed, and nothing is done with
+    /// them: no other instance could do anything with them either.
     fn accepted(&self, take: impl FnOnce() -> BatchResult<Takeover>) -> BatchResult<Takeover> {
         if !self.check.may_claim() {
             return Ok(Takeover::default());
@@ -87,8 +87,8 @@ impl<C: ClaimKeeper> ClaimKeeper for CheckedClaims<C> {
 }
 
 impl<C: RoundStore> RoundStore for CheckedClaims<C> {
-    /// Pages of services that the ledger cannot have are skipped, so that the caller finds those
-    /// behind them.
+    /// Skips pages that have only services that the ledger cannot have, so that the caller gets the services behind
+    /// them.
     fn ready_services(
         &self,
         after: Option<&ServiceId>,

@@ -22,16 +22,16 @@ pub struct NodeIdentity {
 /// Whether the database can be bound to the ledger of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adoption<'a> {
-    /// It is bound to it.
+    /// It is already bound to it.
     Unchanged,
-    /// It is not certain which ledger that is.
+    /// It is not certain which ledger the nodes belong to.
     Refused(&'static str),
     /// It can be bound to this one.
     Adopt(&'a LedgerIdentity),
 }
 
 impl NodeIdentity {
-    /// What a node has answered that was asked for the id of its ledger, which is `configured` otherwise.
+    /// The identity of a node's ledger: `configured`, with the id that the node has answered.
     pub fn new(url: &str, configured: &LedgerIdentity, answer: BatchResult<String>) -> Self {
         let identity = answer
             .map(|id| LedgerIdentity { id, ..configured.clone() })
@@ -41,7 +41,7 @@ impl NodeIdentity {
 }
 
 impl Adoption<'_> {
-    /// Why it is refused.
+    /// Why the adoption is refused, if it is.
     pub fn refused(self) -> Option<&'static str> {
         match self {
             Self::Refused(reason) => Some(reason),
@@ -51,7 +51,7 @@ impl Adoption<'_> {
 }
 
 impl LedgerInspection {
-    /// The ledger of all nodes, if all have reported it and agree: the report that says most.
+    /// The ledger of all nodes, if all have reported it and agree. This is the most detailed report.
     pub fn actual(&self) -> Option<&LedgerIdentity> {
         let reported: Result<Vec<&LedgerIdentity>, _> =
             self.nodes.iter().map(|node| node.identity.as_ref()).collect();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_certain_that_belong_to_the_recorded_ledger() {
+    fn nodes_of_the_recorded_ledger_are_certain() {
         let is_certain = |recorded, nodes: &[_]| inspection(recorded, nodes).is_certain();
         assert!(is_certain(Some("a"), &[Ok("a")]));
         assert!(is_certain(None, &[Ok("a")]));

@@ -5,7 +5,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LedgerMismatchError {
-    /// A node belongs to another ledger.
+    /// A node belongs to another ledger than the database.
     #[error(
         "the node {node} belongs to another ledger ({actual}) than the database ({}); correct \
          ledger.urls or database, or see grid-batch ledger adopt", recorded.identity
@@ -31,7 +31,7 @@ pub enum LedgerMismatchError {
         /// The ledger of the settings.
         configured: Box<LedgerIdentity>,
     },
-    /// The database was bound to its ledger before that had a name.
+    /// The database was bound to its ledger before the ledger had a name.
     #[error(
         "the database is bound to a {} ledger without a name, and ledger.name is {:?}: if it is this ledger, run \
          `grid-batch ledger adopt` once with these settings; otherwise correct database",
@@ -55,8 +55,8 @@ pub enum LedgerMismatchError {
 }
 
 impl LedgerMismatchError {
-    /// Whether the recorded ledger has another kind or name than the settings: no node needs to be
-    /// asked then.
+    /// Fails if the recorded ledger has another kind or name than the one in the settings. No node needs to be asked
+    /// for that.
     pub fn of_settings(configured: &LedgerIdentity, recorded: &RecordedLedger) -> Result<(), Self> {
         let LedgerIdentity { kind, name, .. } = &recorded.identity;
         if *kind == configured.kind && *name == configured.name {

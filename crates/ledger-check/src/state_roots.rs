@@ -34,7 +34,7 @@ where
     })
 }
 
-/// Compares the states and records what has changed. Returns the services that go on.
+/// Compares the states and records what has changed. Returns the services that continue.
 async fn compare<S: StatePauseStore + Clone + 'static>(
     ledger: &dyn Ledger,
     claims: &S,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn services_whose_pause_ends_go_on() {
+    fn services_whose_pause_ends_continue() {
         let [one, two]: [ServiceId; 2] = ["a::b", "a::c"].map(|id| id.parse().unwrap());
         let pauses = Pauses::default();
         assert_eq!(record(&pauses, vec![(one.clone(), true)]).unwrap(), []);

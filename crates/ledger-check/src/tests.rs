@@ -23,13 +23,13 @@ use tokio::{runtime::Handle, time::sleep};
 
 use crate::{LedgerCheck, watch::Watcher};
 
-/// Nodes by URL: each tells its ledger, or is down. Also the database.
+/// The nodes by URL, each of which reports its ledger or is down, and the database.
 #[derive(Default)]
 struct TestLedgers {
     nodes: Mutex<HashMap<String, Result<String, BatchError>>>,
     recorded: Mutex<Option<LedgerIdentity>>,
     asked: AtomicUsize,
-    /// How long a node takes to tell its ledger.
+    /// How long a node takes to report its ledger.
     delay: Mutex<Duration>,
 }
 
@@ -116,7 +116,7 @@ struct TestCheck {
 }
 
 impl TestCheck {
-    /// Nodes that tell these ids, or are down.
+    /// Starts the check of nodes that report these ids, or are down if there is none.
     async fn start(a: Option<&str>, b: Option<&str>) -> Self {
         let ledgers = Arc::new(TestLedgers::default());
         ledgers.set("a", a);
@@ -228,7 +228,7 @@ async fn node_of_another_ledger_is_not_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_are_all_of_another_ledger_end_everything() {
+async fn nodes_that_all_have_another_ledger_end_everything() {
     let ledgers = Arc::new(TestLedgers::default());
     ledgers.record("x");
     ledgers.set("a", Some("y"));
@@ -260,7 +260,7 @@ async fn node_that_was_replaced_is_found_without_a_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_connection_has_the_node_asked_again() {
+async fn node_is_asked_again_after_a_failed_connection() {
     let test = TestCheck::start(Some("x"), Some("x")).await;
     let asked = test.ledgers.asked.load(Relaxed);
     assert_eq!(test.check.pool().confirm("a").await, Ok(()));
@@ -347,7 +347,7 @@ async fn all_nodes_must_confirm_their_ledger_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn return_of_a_node_is_told() {
+async fn return_of_a_node_is_announced() {
     let test = TestCheck::start(None, None).await;
     let mut returns = test.check.pool().returns();
     test.pass(5).await;
@@ -359,7 +359,7 @@ async fn return_of_a_node_is_told() {
     assert!(!returns.has_changed().unwrap());
 }
 
-/// Keeps whether the node `a` was confirmed when the mismatch was logged.
+/// Records whether the node `a` was confirmed when the mismatch was logged.
 struct MismatchLog {
     pool: OnceLock<NodePool>,
     was_confirmed: OnceLock<bool>,

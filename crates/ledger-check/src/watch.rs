@@ -23,8 +23,8 @@ use crate::{LedgerCheck, LedgerMismatchError};
 /// Compares a ledger with the one that the database is bound to.
 pub type ConfirmFn = dyn Fn(&LedgerIdentity) -> BatchResult<LedgerConfirmation> + Send + Sync;
 
-/// Asks each node at once, and then regularly. `confirm` compares the answers with the ledger of the database, which
-/// `was_bound` to it before.
+/// Asks each node at once, and then regularly. `confirm` compares the answers with the ledger of the database.
+/// `was_bound` says whether the database was bound to a ledger before.
 pub fn start(
     check: LedgerCheck,
     ledger: Arc<dyn Ledger>,
@@ -58,7 +58,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Never ends, so that it is no job that has ended.
+    /// Never ends, because a job that ends is reported as a problem.
     pub(crate) async fn run(self) {
         let mut tasks = JoinSet::new();
         for index in 0..self.check.pool().nodes().len() {
@@ -83,7 +83,7 @@ impl Watcher {
         }
     }
 
-    /// Asks a node whether it answers when that is of interest, and logs when it does not.
+    /// Asks a node whether it answers, when there is a reason to, and logs when it does not.
     async fn watch_outages(&self, node: &Node) {
         const INTERVAL: Duration = Duration::from_millis(250);
         /// A node that is only busy answers within this time.
@@ -103,7 +103,7 @@ impl Watcher {
         }
     }
 
-    /// Logs when a node does not answer or does not tell its ledger any more, and when it works again.
+    /// Logs when a node stops answering or reporting its ledger, and when it works again.
     fn log_outage(&self, node: &Node, was_out: bool) -> bool {
         let (outage, name) = (self.check.pool().outage(node), node.name());
         match (&outage, was_out) {
@@ -153,7 +153,7 @@ impl Watcher {
         }
     }
 
-    /// Compares what a node has told with the ledger of the settings and of the database.
+    /// Compares the ledger that a node has reported with those of the settings and of the database.
     async fn compare_told(
         &self,
         node: &Node,
@@ -182,7 +182,7 @@ impl Watcher {
                     actual: Box::new(ledger),
                     recorded: Box::new(recorded),
                 };
-                // The database was bound just now by the answer of another node. Nothing tells which node is right.
+                // The answer of another node has just bound the database. It is not known which node is right.
                 if !self.was_bound && !node.identity().has_confirmed() {
                     self.check.found_mismatch(mismatch.clone());
                 }

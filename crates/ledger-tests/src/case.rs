@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::{BatchKind, Fault, TestBatch};
 
-    /// A harness whose program ends at once.
+    /// A harness whose server program ends at once.
     struct Nothing;
 
     impl Harness for Nothing {

@@ -17,7 +17,7 @@ use crate::{BatchKind, Harness, NotPossible, TestBatch, configuration, operator:
 /// Longer than any condition takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
-/// A shorter hold may end by evidence.
+/// A batch may be held for at most this long, after which evidence must have released it.
 const LONGEST_HOLD: Duration = Duration::from_secs(5);
 
 /// The run of a case: its servers, and what they have accepted.
@@ -104,7 +104,7 @@ impl<'a> CaseRun<'a> {
         self.post_as(batch, false);
     }
 
-    /// Posts a batch that must end as invalid, or be refused because the server knows that already.
+    /// Posts a batch that must end as invalid, or be refused because the server already knows that it is invalid.
     pub(crate) fn post_invalid(&mut self, batch: &TestBatch) {
         self.post_as(batch, true);
     }
@@ -123,12 +123,12 @@ impl<'a> CaseRun<'a> {
         self.accepted.push(AcceptedBatch { batch: batch.clone(), id, is_invalid });
     }
 
-    /// What the server answers to bytes that are not a batch.
+    /// Posts bytes that are not a batch, and returns the server's answer.
     pub(crate) fn post_bytes(&self, bytes: &[u8]) -> Result<(), ClientError> {
         self.client().submit(bytes, self.service.as_deref(), None, true).map(drop)
     }
 
-    /// Has another client send a batch to the ledger.
+    /// Makes another client send a batch to the ledger.
     pub(crate) fn deliver(&mut self, batch: &TestBatch) -> Result<(), NotPossible> {
         self.foreign.push(batch.id);
         self.harness.deliver(batch)
@@ -164,7 +164,7 @@ impl<'a> CaseRun<'a> {
         self.wait_until("a submission arrives at the node", |run| run.harness.arrivals() > earlier);
     }
 
-    /// Waits until the server has tried this often to send its first batch.
+    /// Waits until the server has made this many attempts to send its first batch.
     #[track_caller]
     pub(crate) fn wait_for_attempts(&self, attempts: u64) {
         self.wait_until("the server tries again to send the batch", |run| {
@@ -173,7 +173,7 @@ impl<'a> CaseRun<'a> {
         });
     }
 
-    /// Waits until the server has asked the ledger this often about the first batch, or has sent it again.
+    /// Waits until the server has asked the ledger this many times about the first batch, or has sent it again.
     #[track_caller]
     pub(crate) fn wait_for_polls_or_second_arrival(&self, polls: usize) {
         let seen = RefCell::new(BTreeSet::new());
@@ -183,7 +183,7 @@ impl<'a> CaseRun<'a> {
         });
     }
 
-    /// Waits until the server says this about the latest batch.
+    /// Waits until the condition holds for what the server reports about the latest batch.
     #[track_caller]
     pub(crate) fn wait_until_latest(&self, what: &str, condition: impl Fn(&Value) -> bool) {
         self.wait_until(what, |run| condition(&run.latest()));
@@ -198,7 +198,7 @@ impl<'a> CaseRun<'a> {
         !self.latest()["held"].is_null()
     }
 
-    /// Whether the latest batch was not tried yet, or is with a submitter.
+    /// Whether the latest batch has not been tried yet, or is with a submitter.
     pub(crate) fn latest_is_with_submitter(&self) -> bool {
         self.latest()["dlt_status"].is_null()
     }
@@ -207,7 +207,7 @@ impl<'a> CaseRun<'a> {
         self.accepted.last().and_then(|latest| self.details(latest)).unwrap_or_default()
     }
 
-    /// What the server knows about a batch.
+    /// The server's report about a batch.
     fn details(&self, batch: &AcceptedBatch) -> Option<Value> {
         let path = format!("/v1/batches/{}", batch.id);
         self.client().get(&path, &self.service_parameter()).ok()
@@ -236,14 +236,14 @@ impl<'a> CaseRun<'a> {
             operator != Operator::MustDecide || decisions > 0,
             "no batch was held, but the facts say that nothing proves how it ended"
         );
-        // What was sent twice may be waiting at the ledger. A later batch is applied after it.
+        // A batch that was sent twice may still be waiting at the ledger. A later batch is applied after it.
         if self.post_valid().is_ok() {
             self.wait_for_ends(operator);
         }
         self.check_promises();
     }
 
-    /// Commits one batch after the other until the condition holds.
+    /// Commits one batch after another until the condition holds.
     #[track_caller]
     pub(crate) fn commit_until(
         &mut self,
@@ -259,13 +259,13 @@ impl<'a> CaseRun<'a> {
         Ok(())
     }
 
-    /// Whether the server has noticed that events do not tell of commits.
+    /// Whether the server has noticed that the events do not report commits.
     pub(crate) fn has_silent_events(&self) -> bool {
         let health = self.client().get("/health", &[]).unwrap_or_default();
         health["silent_event_streams"].as_f64() >= Some(1.0)
     }
 
-    /// Waits until all batches have ended. Returns how many decisions the operator took.
+    /// Waits until all batches have ended. Returns how many decisions the operator made.
     #[track_caller]
     fn wait_for_ends(&self, operator: Operator) -> usize {
         let decisions = Cell::new(0);
@@ -309,7 +309,7 @@ impl<'a> CaseRun<'a> {
         );
     }
 
-    /// Decides as an operator who looks at the ledger. Returns whether the decision was taken.
+    /// Decides as an operator who looks at the ledger. Returns whether the server accepted the decision.
     fn decide(&self, batch: &AcceptedBatch, details: &Value) -> bool {
         let (verb, end) = match (self.times_applied(&batch.batch), batch.is_invalid) {
             (0, false) => ("resubmit", None),
@@ -329,7 +329,7 @@ impl<'a> CaseRun<'a> {
         self.service.iter().map(|service| ("service_id", &**service)).collect()
     }
 
-    /// Each committed batch was applied once and in order, and nothing else was applied.
+    /// Checks that each committed batch was applied once and in order, and that nothing else was applied.
     #[track_caller]
     fn check_promises(&self) {
         let applied = self.harness.applied();

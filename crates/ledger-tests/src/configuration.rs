@@ -7,7 +7,7 @@ use toml::{Table, Value};
 /// `ledger.late_arrival_limit` of the servers, which facts may depend on.
 pub const LATE_ARRIVAL_LIMIT: Duration = Duration::from_secs(2);
 
-/// Settings for a ledger that is much faster than a real one, and that is tested by killing its server.
+/// Settings for a ledger that is much faster than a real one and is tested by killing the server.
 const FAST: &str = r#"
 listen = "127.0.0.1:0"
 [access]
@@ -35,7 +35,7 @@ quiet_after = "500ms"
 accept_absence_after = "1500ms"
 "#;
 
-/// The text of a file with these settings. Each text replaces what is before it.
+/// The text of a file with these settings. The settings of each text replace those of the texts before it.
 pub(crate) fn text(database: &str, texts: &[&str]) -> String {
     let mut file: Table = FAST.parse().unwrap();
     file.insert("database".to_owned(), Value::String(database.to_owned()));
@@ -47,7 +47,7 @@ pub(crate) fn text(database: &str, texts: &[&str]) -> String {
     file.to_string()
 }
 
-/// Replaces settings, and keeps the others of their tables.
+/// Replaces settings, and keeps the other settings of their tables.
 fn replace(settings: &mut Table, by: Table) {
     for (name, value) in by {
         match (settings.get_mut(&name), value) {

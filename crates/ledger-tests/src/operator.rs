@@ -3,7 +3,7 @@ use grid_batch_core::{AbsenceRule, LedgerFacts, SecondArrival};
 /// Whether an operator decides about batches that are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
-    /// No batch may be held, because the server must find the end of each itself.
+    /// No batch may be held, because the server must find out itself how each has ended.
     Absent,
     /// Batches may be held.
     Decides,
@@ -20,7 +20,7 @@ impl Operator {
         }
     }
 
-    /// The same after that instance was killed.
+    /// For a batch that did not reach the ledger, after the instance that sent it was killed.
     pub(crate) fn for_absence_after_kill(facts: &LedgerFacts) -> Self {
         match facts.absence_rule() {
             AbsenceRule::Reported => Self::Absent,

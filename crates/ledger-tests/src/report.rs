@@ -1,20 +1,20 @@
 use std::fmt;
 
-/// What the cases have shown. It is displayed as a table of at most 80 columns.
+/// The results of the cases. It is displayed as a table of at most 80 columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// A row for each case.
     pub rows: Vec<Row>,
 }
 
-/// What one case has shown.
+/// The result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The name of the case.
     pub case: &'static str,
     /// The facts or the methods of the ledger that the case tests.
     pub tests: &'static str,
-    /// What it has shown.
+    /// The result.
     pub result: CaseResult,
 }
 
@@ -23,10 +23,10 @@ pub struct Row {
 pub enum CaseResult {
     /// The server kept its promises.
     Passed,
-    /// What went wrong: the server did not keep a promise, or the harness panicked.
+    /// The server did not keep a promise, or the harness panicked. The text says what went wrong.
     Failed(String),
-    /// Why the case was not run: the ledger does not have what the case is about, or its harness cannot do what it
-    /// needs.
+    /// The case was not run, because the ledger does not have the feature that it tests, or the harness cannot do what
+    /// it needs. The text says why.
     NotRun(String),
 }
 
@@ -43,14 +43,15 @@ impl Report {
         self.rows.iter().filter(not_run).map(|row| row.case).collect()
     }
 
-    /// Panics with the table if a case failed. Prints it otherwise, because a case that was not run must be seen.
+    /// Panics with the table if a case failed. Otherwise prints the table, so that cases that were not run are seen.
     #[track_caller]
     pub fn assert_passed(&self) {
         assert!(self.failed().is_empty(), "\n{self}");
         println!("{self}");
     }
 
-    /// The same, and panics if the cases that were not run are not those of this list.
+    /// As [`assert_passed`](Self::assert_passed), but also panics unless the cases that were not run are exactly those
+    /// of this list.
     #[track_caller]
     pub fn assert_passed_but(&self, not_run: &[&str]) {
         self.assert_passed();

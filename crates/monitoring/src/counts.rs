@@ -4,15 +4,15 @@ use grid_batch_submitter::SubmitterStats;
 /// What happened to batches since the server was started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerCounts {
-    /// Attempts: how often a batch was handed to the submitter.
+    /// How many attempts were made: how often a batch was handed to the submitter.
     pub submitted: u64,
-    /// How often a batch was sent that a node may have received before.
+    /// How often a batch was sent although a node may have received it before.
     pub sent_again: u64,
-    /// Attempts after which the ledger certainly does not have the batch; it was delayed.
+    /// Attempts after which the ledger certainly does not have the batch. The batch was delayed.
     pub delayed: u64,
     /// Attempts after which the ledger may have the batch.
     pub in_doubt: u64,
-    /// Batches that the ledger was proved not to have; they are submitted again.
+    /// Batches that were proved to be absent from the ledger. They are submitted again.
     pub absent: u64,
     /// Batches held for an operator.
     pub held: u64,
@@ -20,13 +20,13 @@ pub struct ServerCounts {
     pub committed: u64,
     /// Batches that ended as invalid.
     pub invalid: u64,
-    /// Batches that ended as invalid and were reported as committed later. Anything but zero needs a
-    /// person.
+    /// Batches that ended as invalid and were reported as committed later. If this is not zero, an operator must look
+    /// at it.
     pub committed_after_invalid: u64,
 }
 
 impl ServerCounts {
-    /// The counts of these parts.
+    /// Combines the counts of these parts.
     pub fn new(submitter: SubmitterStats, changes: ChangeCounts) -> Self {
         let ChangeCounts {
             delayed,

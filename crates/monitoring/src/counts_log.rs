@@ -10,7 +10,7 @@ use grid_batch_support::{Job, Jobs};
 use log::info;
 use tokio::time::sleep;
 
-/// Logs at an interval what happened to batches since the last time, and once more when it is dropped.
+/// Logs at intervals what has happened to batches since the previous log line, and once more when it is dropped.
 #[derive(Debug)]
 pub struct CountsLog {
     state: Arc<CountsState>,
@@ -24,7 +24,7 @@ struct CountsState {
     logged: Mutex<Counts>,
 }
 
-/// How often each of these happened.
+/// How often each of these has happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     accepted: u64,

@@ -4,7 +4,8 @@ use grid_batch_submitter::SubmitterObserver;
 
 use crate::StageTimes;
 
-/// Subscribes to the events of a service whenever a batch of it was submitted, and measures that.
+/// Subscribes to the events of a service when one of its batches is submitted, and measures how long its submission
+/// takes.
 pub struct EventObserver {
     /// The event streams, if the ledger has them.
     pub follower: Option<EventFollower>,

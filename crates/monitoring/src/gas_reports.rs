@@ -7,8 +7,8 @@ use grid_batch_withdrawals::{
     PoolSum,
 };
 
-/// What was seen last of the gas admins, with their queues and the sums of their pools, which these functions read from
-/// the store. It asks no node.
+/// The last known state of the gas admins. These functions read their queues and the sums of their pools from the
+/// store. No node is asked.
 pub fn gas_reports(
     monitor: &dyn GasMonitor,
     limits: &PaymentLimits,
@@ -32,7 +32,7 @@ pub fn gas_reports(
 struct Source<'a> {
     monitor: &'a dyn GasMonitor,
     limits: &'a PaymentLimits,
-    /// What was scheduled from each pool in the last 24 hours.
+    /// The sum that was scheduled from each pool in the last 24 hours.
     sums: HashMap<String, String>,
 }
 

@@ -4,7 +4,7 @@ use grid_batch_support::{Job, Jobs};
 use grid_batch_withdrawals::GasMonitor;
 use tokio::time::sleep;
 
-/// How soon to look again when no node has answered.
+/// How soon to ask again when no node has answered.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Starts the job that reads the gas price and the balances from the chain.

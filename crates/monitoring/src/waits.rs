@@ -10,10 +10,10 @@ use grid_batch_submitter::DelayedServices;
 use grid_batch_support::redact_url;
 use grid_batch_work::WorkTable;
 
-/// Since when another transaction keeps a row of a service locked, if one does.
+/// Returns since when another transaction has kept a row of a service locked, if one does.
 pub type LockedSinceFn = dyn Fn(&ServiceId) -> Option<Timestamp> + Send + Sync;
 
-/// What this process knows of why the batches of services wait. It is read from memory.
+/// Why the batches of services wait, as far as this process knows. It is read from memory.
 #[derive(Clone)]
 pub struct WaitSources {
     /// The batches under way.
@@ -22,7 +22,7 @@ pub struct WaitSources {
     pub delayed: DelayedServices,
     /// Which nodes do not answer.
     pub check: LedgerCheck,
-    /// Since when another transaction keeps a row of a service locked.
+    /// Returns since when another transaction has kept a row of a service locked.
     pub locked_since: Arc<LockedSinceFn>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -64,7 +64,7 @@ fn node_report(pool: &NodePool, node: &Node, now: MonotonicTime) -> NodeReport {
 }
 
 impl WaitSources {
-    /// Why the batches of a service wait. Most of it is known only of services that this instance owns.
+    /// Why the batches of a service wait. Most reasons are known only for services that this instance owns.
     pub fn of(&self, service_id: &ServiceId) -> Vec<WaitReason> {
         let lock = (self.locked_since)(service_id).map(|since| WaitReason::Lock { since });
         let nodes = self.check.pool().outages_of(service_id.as_str());
@@ -78,7 +78,8 @@ impl WaitSources {
         Some(WaitReason::Busy { since, attempts: delayed.attempts })
     }
 
-    /// The place that it needs, and what the ledger does not report.
+    /// The reasons from the table of batches under way: the place that the service needs, and the batches that the
+    /// ledger does not report.
     fn in_table(&self, service_id: &ServiceId) -> Vec<WaitReason> {
         let (now, time) = (self.clock.monotonic(), self.clock.now());
         let work = self.table.lock();
@@ -139,7 +140,7 @@ mod tests {
             self.sources.of(&SERVICE.parse().unwrap())
         }
 
-        /// Attempts of the service were not accepted for a minute, the last one with this outcome.
+        /// The attempts of the service have failed for a minute, the last one with this outcome.
         fn delay(&self, outcome: Outcome) {
             let now = self.clock.monotonic();
             let delay = Delay {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn service_of_which_nothing_is_known_has_no_reason() {
+    fn unknown_service_has_no_reason() {
         assert_eq!(TestSources::new().reasons(), []);
     }
 
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_busy_ledger_is_a_reason_of_a_delayed_service() {
+    fn delayed_service_has_a_reason_only_if_the_ledger_is_busy() {
         let test = TestSources::new();
         let since = test.clock.now();
         test.delay(Outcome::Busy);

@@ -1,4 +1,4 @@
-//! `docs/waits.md` is what `WaitReason` says, with where each reason is seen.
+//! Generates `docs/waits.md`: the texts of `WaitReason`, and where each reason is shown.
 
 use std::{env, fs, path::Path};
 
@@ -25,8 +25,8 @@ service, and alerts. *Only its owner knows*: other instances say `submission`, o
 |---|---|---|---|---|
 ";
 
-/// Where a reason is seen besides: numbers of the part `services` of `/health`, which are values of the metric
-/// `grid_batch_health_number`, fields of a service, and alerts.
+/// Where else a reason is shown: in numbers of the part `services` of `/health`, which are values of the metric
+/// `grid_batch_health_number`, in fields of a service, and in alerts.
 struct Seen {
     number: Option<&'static str>,
     field: Option<&'static str>,
@@ -97,7 +97,7 @@ fn page_of_waits_is_up_to_date() {
 }
 
 #[test]
-fn page_of_waits_names_what_there_is() {
+fn page_of_waits_names_existing_places() {
     let waiting = WaitingServices { stalled: 0, delayed: 0, busy: 0, locked: 0 };
     let part = services_part(&ServiceState::new(), &waiting);
     let alerts = fs::read_to_string(repository().join("deploy/prometheus/alerts.yml")).unwrap();

@@ -10,13 +10,13 @@ use tokio::time::timeout;
 use crate::{IdentityAnswer, Node, NodePool, StatusUrlResolver};
 
 impl NodePool {
-    /// From now on, nodes must confirm their ledger. A submission waits for at most `limit` until its node has.
+    /// Requires that nodes confirm their ledger from now on. A submission waits at most `limit` for this.
     pub fn require_confirmation(&self, limit: Duration) {
         // A second call changes nothing.
         let _ = self.0.confirmation_limit.set(limit);
     }
 
-    /// From now on no node counts as confirmed.
+    /// Treats all nodes as unconfirmed from now on.
     pub fn close(&self) {
         self.0.closed.store(true, Relaxed);
         self.0.answers.send_replace(());
@@ -27,8 +27,9 @@ impl NodePool {
         !self.is_closed() && self.node(url).is_some_and(Node::is_confirmed)
     }
 
-    /// The node was asked which ledger it belongs to, and this is the result. `asked_at` and `failures` are of the
-    /// time of the question: [`monotonic`](Self::monotonic) and [`Identity::failures`](crate::Identity::failures).
+    /// Records the result of asking the node which ledger it belongs to. `asked_at` and `failures` are the values from
+    /// when the question was asked: [`monotonic`](Self::monotonic) and
+    /// [`Identity::failures`](crate::Identity::failures).
     pub fn told_identity(
         &self,
         node: &Node,
@@ -51,8 +52,8 @@ impl NodePool {
         }
     }
 
-    /// Succeeds if the node at this URL has confirmed its ledger within the last seconds, or does so when it is asked
-    /// now. The error is the reason why nothing may be sent to it.
+    /// Succeeds if the node at this URL confirmed its ledger within the last seconds, or confirms it when asked now.
+    /// The error says why nothing may be sent to the node.
     pub async fn confirm(&self, url: &str) -> Result<(), String> {
         let Some(limit) = self.0.confirmation_limit.get() else { return Ok(()) };
         let Some(node) = self.node(url) else {
@@ -84,13 +85,13 @@ impl NodePool {
         let _ = timeout(limit, answers.wait_for(is_answered)).await;
     }
 
-    /// None of these nodes answered a request about a batch, or events of one of them ended, so each must confirm its
-    /// ledger again.
+    /// Requires each of these nodes to confirm its ledger again: none of them answered a request about a batch, or the
+    /// event stream of one of them ended.
     pub fn require_new_confirmation(&self, urls: &[String]) {
         urls.iter().filter_map(|url| self.node(url)).for_each(Node::connection_failed);
     }
 
-    /// Whether all these nodes confirm their ledger in answer to a new question.
+    /// Asks all these nodes again, and returns whether all of them confirm their ledger.
     pub async fn confirm_again(&self, urls: &[String]) -> bool {
         self.require_new_confirmation(urls);
         for url in urls {
@@ -101,8 +102,8 @@ impl NodePool {
         true
     }
 
-    /// The nodes to ask about a batch. Answers are expected from them from now on. It is an error if nodes must confirm
-    /// their ledger and none of these has.
+    /// The nodes to ask about a batch. Answers are expected from them from now on. Fails if nodes must confirm their
+    /// ledger and none of these has.
     pub fn nodes_to_ask(&self, service: &str, batch_id: &str) -> BatchResult<Vec<String>> {
         let urls = self.status_urls(service, batch_id);
         let is_required = self.0.confirmation_limit.get().is_some();
@@ -120,7 +121,7 @@ impl NodePool {
         })
     }
 
-    /// Why the node is not used, if it has answered and not as a node of the ledger.
+    /// Why the node is not used, if it has answered, but not as a node of the ledger.
     fn unusable(&self, url: &str) -> Option<String> {
         let node = self.node(url)?;
         match node.identity().answer() {
@@ -155,7 +156,8 @@ impl Node {
         self.wanted.notified().await;
     }
 
-    /// Another node may answer at the address from now on: it is asked again before anything is sent to it.
+    /// Records that a connection failed. Another node may answer at the address from now on, so it is asked again
+    /// before anything is sent to it.
     pub(crate) fn connection_failed(&self) {
         let was_confirmed = {
             let identity = &mut self.lock().identity;

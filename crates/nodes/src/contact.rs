@@ -7,10 +7,10 @@ use grid_batch_core::MonotonicTime;
 pub(crate) struct Contact {
     /// When a request was answered last.
     answered_at: Option<MonotonicTime>,
-    /// When something was last expected from the node: an answer, or an event.
+    /// When an answer or an event was last expected from the node.
     expected_at: Option<MonotonicTime>,
     failure: Option<Failure>,
-    /// When it was noticed last that the node does not answer.
+    /// When it was last noticed that the node does not answer.
     unanswered_at: Option<MonotonicTime>,
 }
 
@@ -22,15 +22,15 @@ struct Failure {
 }
 
 impl Contact {
-    /// A failure is shown after this time, unless the node answers within it: a connection may break when
-    /// nothing is wrong with the node.
+    /// A failure is shown after this time, unless the node answers within it. A connection may break although nothing
+    /// is wrong with the node.
     pub(crate) const SHOWN_AFTER: Duration = Duration::from_secs(1);
-    /// A node that something is expected from is asked if it has not answered for this long.
+    /// A node from which something is expected is asked if it has not answered for this long.
     const ASKED_AFTER: Duration = Duration::from_secs(2);
     /// Any other node is asked if it has not answered for this long.
     const IDLE_ASKED_AFTER: Duration = Duration::from_secs(10);
-    /// How long something is expected, after the last request that concerned a batch. It is longer than the
-    /// usual time between two polls.
+    /// How long something is expected after the last request that concerned a batch. It is longer than the usual time
+    /// between two polls.
     const EXPECTED_FOR: Duration = Duration::from_secs(75);
 
     pub(crate) fn answered(&mut self, now: MonotonicTime) {
@@ -38,7 +38,7 @@ impl Contact {
         self.failure = None;
     }
 
-    /// The node has not answered since this time.
+    /// Records that the node has not answered since this time.
     pub(crate) fn unanswered(&mut self, since: MonotonicTime, now: MonotonicTime, reason: &str) {
         if self.answered_at.is_some_and(|answered_at| answered_at > since) {
             return;
@@ -56,7 +56,7 @@ impl Contact {
         self.expected_at = Some(now);
     }
 
-    /// Since when and why the node does not answer.
+    /// Since when the node has not answered, and why.
     pub(crate) fn failure(&self) -> Option<(MonotonicTime, &str)> {
         self.failure.as_ref().map(|failure| (failure.since, failure.reason.as_str()))
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn node_that_something_is_expected_from_is_asked_more_often() {
+    fn node_with_expected_answers_is_asked_more_often() {
         let mut contact = Contact::default();
         assert!(contact.should_ask(None, at(0.0)));
         contact.answered(at(0.0));

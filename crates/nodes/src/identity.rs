@@ -6,29 +6,29 @@ use grid_batch_core::MonotonicTime;
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
     answer: IdentityAnswer,
-    /// When the last request that was answered had been sent.
+    /// When the last request that was answered was sent.
     asked_at: Option<MonotonicTime>,
     /// How often a connection to the node failed.
     failures: u64,
-    /// How many of the failures were before the last request that was answered.
+    /// How many of the failures came before the last request that was answered.
     answered_failures: u64,
     checks: u64,
     has_confirmed: bool,
-    /// When the first check failed since it last confirmed its ledger.
+    /// When a check first failed after it last confirmed its ledger.
     unconfirmed_since: Option<MonotonicTime>,
 }
 
 /// How the last question to a node about its ledger ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum IdentityAnswer {
-    /// It was not asked yet.
+    /// It has not been asked yet.
     #[default]
     None,
     /// It belongs to the ledger.
     Confirmed,
-    /// It did not tell, for this reason.
+    /// It did not report its ledger, for this reason.
     Failed(String),
-    /// It answered, and not as a node of the ledger does.
+    /// It answered, but not as a node of the ledger does.
     Unusable(String),
     /// It belongs to another ledger, as this message says.
     OtherLedger(String),
@@ -39,11 +39,11 @@ impl Identity {
     pub const CONFIRMED_INTERVAL: Duration = Duration::from_secs(10);
     /// How often any other node is asked.
     const FAILED_INTERVAL: Duration = Duration::from_secs(1);
-    /// A batch is sent to a node only if the node was asked within this time. A connection that was
-    /// open then is probably still the one that the batch is sent over.
+    /// A batch is sent to a node only if the node was asked within this time. A connection that was open then is
+    /// probably the one over which the batch is sent.
     const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
-    /// Stores the answer to a request that was sent at this time, after this many failures.
+    /// Records the answer to a request that was sent at this time, after this many failures.
     pub(crate) fn answered(
         &mut self,
         answer: IdentityAnswer,
@@ -65,7 +65,7 @@ impl Identity {
         self.failures += 1;
     }
 
-    /// Since when and why the node does not tell its ledger.
+    /// Since when the node has not reported its ledger, and why.
     pub(crate) fn unconfirmed(&self) -> Option<(MonotonicTime, &str)> {
         let reason = match &self.answer {
             IdentityAnswer::Failed(reason) | IdentityAnswer::Unusable(reason) => reason,
@@ -131,7 +131,7 @@ impl Identity {
 }
 
 impl IdentityAnswer {
-    /// Why the node is not used. `None`: the node is used.
+    /// Why the node is not used; `None` if it is.
     pub fn problem(&self) -> Option<&str> {
         match self {
             Self::Failed(reason) | Self::Unusable(reason) | Self::OtherLedger(reason) => {
@@ -181,7 +181,7 @@ mod tests {
         node.answered(IdentityAnswer::Confirmed, at(10), 0);
         node.connection_failed();
         assert!(!node.is_trusted(at(12)));
-        // The answer to a request that was sent before.
+        // The answer to a request that was sent before the failure.
         node.answered(IdentityAnswer::Confirmed, at(12), 0);
         assert!(!node.is_trusted(at(12)));
         node.answered(IdentityAnswer::Confirmed, at(12), 1);

@@ -15,7 +15,7 @@ pub struct Node {
     url: String,
     name: String,
     state: Mutex<NodeState>,
-    /// Notified when it should be asked at once which ledger it belongs to.
+    /// Notified when the node should be asked at once which ledger it belongs to.
     pub(crate) wanted: Notify,
 }
 
@@ -23,7 +23,7 @@ pub struct Node {
 pub(crate) struct NodeState {
     pub(crate) contact: Contact,
     pub(crate) identity: Identity,
-    /// When a submission last failed here, or was last tried after that. `None`: the last one did not fail.
+    /// When a submission to the node last failed, or was last tried after a failure. `None`: the last one did not fail.
     pub(crate) submission_failed_at: Option<MonotonicTime>,
 }
 
@@ -58,10 +58,10 @@ impl Node {
 }
 
 impl NodeState {
-    /// A node that failed is tried again after this time, if nothing has shown before that it works.
+    /// A node that failed is tried again after this time, unless it is known earlier that it works.
     const RETRY_AFTER: Duration = Duration::from_secs(30);
 
-    /// When the node last failed, if nothing has shown since that it works.
+    /// When the node last failed, unless it is known since then that it works.
     pub(crate) fn failed_at(&self, now: MonotonicTime) -> Option<MonotonicTime> {
         let unanswered_at = self.unanswered(now).and_then(|_| self.contact.unanswered_at());
         self.submission_failed_at.max(unanswered_at).max(self.identity.problem_at())
@@ -81,12 +81,13 @@ impl NodeState {
         self.submission_failed_at = self.submission_failed_at.map(|_| now);
     }
 
-    /// For how long the node does not answer, and why.
+    /// For how long the node has not answered, and why.
     pub(crate) fn unanswered(&self, now: MonotonicTime) -> Option<(Duration, &str)> {
         self.contact.failure().and_then(|(since, reason)| shown(since, reason, now))
     }
 
-    /// What the node does not do, for how long, and why. A node that does not answer does not tell its ledger, either.
+    /// What the node does not do, for how long, and why. A node that does not answer does not report its ledger either,
+    /// but only the missing answer is returned.
     pub(crate) fn outage(&self, now: MonotonicTime) -> Option<(OutageKind, Duration, &str)> {
         let kind = match self.contact.failure() {
             Some(_) => OutageKind::Unanswered,

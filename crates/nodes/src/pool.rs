@@ -15,7 +15,7 @@ use crate::{
     routes::Routes,
 };
 
-/// What this process knows of the nodes of a ledger. Clones share it.
+/// What this process knows about the nodes of a ledger. Clones share their state.
 ///
 /// A service stays with one node, because another one may not have applied its last batch yet. It
 /// changes its node only when that node fails. A node that fails is not used for a while. Then it is tried with
@@ -28,29 +28,29 @@ pub(crate) struct NodePoolState {
     /// In the order of their URLs.
     nodes: Vec<Node>,
     routes: Routes,
-    /// How long a submission waits until its node has told its ledger. Unset: nodes need not tell it.
+    /// How long a submission waits until its node has confirmed its ledger. Unset: nodes need not confirm it.
     pub(crate) confirmation_limit: OnceLock<Duration>,
     pub(crate) closed: AtomicBool,
     /// Sent after each answer of a node about its ledger.
     pub(crate) answers: watch::Sender<()>,
-    /// How often a node was back that was out or not confirmed.
+    /// How often a node came back after it was out or not confirmed.
     returns: watch::Sender<u64>,
 }
 
-/// The nodes of a ledger, and which services have which.
+/// The nodes of a ledger, and which services use which nodes.
 #[derive(Debug, Clone)]
 pub struct NodePoolOptions {
-    /// The URLs of the nodes of all services that have none of their own.
+    /// The URLs of the nodes that are shared by all services without a node of their own.
     pub urls: Vec<String>,
-    /// Services begin with different ones of these. Otherwise all begin with the first.
+    /// Whether services begin with different ones of `urls`. Otherwise all begin with the first.
     pub spread: bool,
-    /// Services at nodes of their own, with the URLs of the nodes.
+    /// The services that have a node of their own, with its URL.
     pub services: Vec<(ServiceId, String)>,
-    /// The other nodes of services, which no batch is sent to.
+    /// The services that have peers, with the URLs of these: no batch is sent to a peer.
     pub peers: Vec<(ServiceId, String)>,
     /// Returns the name of a node: scheme, host and port of its URL.
     pub name: fn(&str) -> String,
-    /// Measures how long nodes do not answer.
+    /// Measures for how long nodes do not answer.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -163,7 +163,7 @@ impl NodePool {
         nodes.into_iter().map(|node| &self.0.nodes[*node]).collect()
     }
 
-    /// The only node that batches of a service are sent to; `None` if it has none, or several.
+    /// The only node to which batches of a service are sent; `None` if it has none, or several.
     pub fn only_node_of(&self, service: &str) -> Option<usize> {
         match self.0.routes.candidates(service) {
             [node] => Some(*node),
@@ -171,7 +171,7 @@ impl NodePool {
         }
     }
 
-    /// The node at which a service is asked about first, if there are several nodes.
+    /// The node that is asked first about a service, if there are several nodes.
     pub(crate) fn asked_node_of(&self, service: &str) -> Option<usize> {
         (self.0.nodes.len() > 1).then(|| self.by_preference(service, "").first().copied()).flatten()
     }
@@ -186,7 +186,7 @@ impl NodePool {
         Arc::new(ConfirmedNodes(self.clone()))
     }
 
-    /// The node that the next batch of a service is sent to.
+    /// The node to which the next batch of a service is sent.
     pub(crate) fn take_url(&self, service: &str) -> Option<&str> {
         self.expect_of(service);
         let routes = &self.0.routes;
@@ -202,7 +202,7 @@ impl NodePool {
         Some(nodes[chosen].url())
     }
 
-    /// An attempt to send this batch to the node at this URL had this outcome.
+    /// Records the outcome of an attempt to send this batch to the node at this URL.
     pub(crate) fn sent(&self, batch_header: &str, url: &str, outcome: Outcome) {
         let Some(index) = self.position(url) else { return };
         let (node, failed) = (&self.0.nodes[index], is_failure(outcome));
@@ -210,7 +210,7 @@ impl NodePool {
             node.connection_failed();
         }
         if !self.has_several_shared_nodes() {
-            // A service with one node goes on with it.
+            // A service that has only one node stays with it.
             return;
         }
         let failed_at = failed.then(|| self.monotonic());
@@ -228,8 +228,8 @@ impl NodePool {
         }
     }
 
-    /// The node that received the batch, then the nodes that work, first that of the service, then the
-    /// others, first the one that failed longest ago. This does not change the node of the service.
+    /// First the node that received the batch, then the nodes that work, with that of the service first, then the
+    /// failed ones, with the one that failed longest ago first. This does not change the node of the service.
     fn by_preference(&self, service: &str, batch_id: &str) -> Vec<usize> {
         let (routes, now) = (&self.0.routes, self.monotonic());
         let mut nodes = match service {
@@ -246,7 +246,7 @@ impl NodePool {
         nodes
     }
 
-    /// A request to the node of this name was answered.
+    /// Records that a request to the node of this name was answered.
     pub fn answered(&self, name: &str) {
         let (now, mut is_back) = (self.monotonic(), false);
         for node in self.named(name) {
@@ -259,12 +259,12 @@ impl NodePool {
         }
     }
 
-    /// A request to the node was not answered, or a connection to it broke.
+    /// Records that a request to the node was not answered, or that a connection to it broke.
     pub fn failed(&self, name: &str, reason: &str) {
         self.unanswered(name, self.monotonic(), reason);
     }
 
-    /// The node has not answered a request that was sent at this time.
+    /// Records that the node has not answered a request that was sent at this time.
     pub fn unanswered(&self, name: &str, sent_at: MonotonicTime, reason: &str) {
         let now = self.monotonic();
         for node in self.named(name) {
@@ -273,7 +273,7 @@ impl NodePool {
         }
     }
 
-    /// Changes each time when a node is back that was out, or had not confirmed its ledger.
+    /// Changes each time a node comes back after it was out or had not confirmed its ledger.
     pub fn returns(&self) -> watch::Receiver<u64> {
         self.0.returns.subscribe()
     }
@@ -282,29 +282,30 @@ impl NodePool {
         self.0.returns.send_modify(|count| *count += 1);
     }
 
-    /// When it was noticed last that the node does not answer.
+    /// When it was last noticed that the node does not answer.
     pub fn unanswered_at(&self, name: &str) -> Option<MonotonicTime> {
         self.named(name).find_map(|node| node.lock().contact.unanswered_at())
     }
 
-    /// A batch of this service is at its nodes, or on its way: answers or events are expected from them.
+    /// Records that a batch of this service is at its nodes, or on its way to them, so that answers or events are
+    /// expected from them.
     pub(crate) fn expect_of(&self, service: &str) {
         let now = self.monotonic();
         self.nodes_of(service).into_iter().for_each(|node| node.lock().contact.expect(now));
     }
 
-    /// Whether the node should be asked now only to see whether it answers. It was last asked at this time
-    /// for that.
+    /// Whether the node should be asked now, only to see whether it answers. `asked_at` is when it was last asked for
+    /// this reason.
     pub fn should_ask(&self, node: &Node, asked_at: Option<MonotonicTime>) -> bool {
         node.lock().contact.should_ask(asked_at, self.monotonic())
     }
 
-    /// The nodes that do not answer, or do not tell their ledger.
+    /// The nodes that do not answer, or do not report their ledger.
     pub fn outages(&self) -> Vec<Outage> {
         self.outages_at(self.0.nodes.iter())
     }
 
-    /// Of the nodes on which batches of this service depend: those that do not answer, or do not tell their ledger.
+    /// Those of the nodes on which batches of this service depend that do not answer, or do not report their ledger.
     pub fn outages_of(&self, service: &str) -> Vec<Outage> {
         self.outages_at(self.nodes_of(service).into_iter())
     }
@@ -315,7 +316,7 @@ impl NodePool {
         outages
     }
 
-    /// The outage of a node, if it does not answer or does not tell its ledger.
+    /// The outage of a node, if it does not answer or does not report its ledger.
     pub fn outage(&self, node: &Node) -> Option<Outage> {
         let state = node.lock();
         let (kind, lasted, reason) = state.outage(self.monotonic())?;
@@ -328,13 +329,13 @@ impl NodePool {
         self.0.nodes[node].lock().outage(self.monotonic()).is_some()
     }
 
-    /// The time by which failures are measured.
+    /// The present time of the clock that measures failures.
     pub fn monotonic(&self) -> MonotonicTime {
         self.0.clock.monotonic()
     }
 }
 
-/// Of an empty service id, these are all nodes.
+/// An empty service id stands for all nodes.
 impl StatusUrlResolver for NodePool {
     fn status_urls(&self, service_id: &str, batch_id: &str) -> Vec<String> {
         let nodes = self.by_preference(service_id, batch_id).into_iter();
@@ -400,7 +401,7 @@ mod tests {
             assert_eq!(next(&nodes, 2), "aa");
             nodes.sent("1", "a", outcome);
         }
-        // A failure of another node is no reason, either.
+        // A failure of another node is not a reason either.
         nodes.sent("1", "b", Outcome::NotSent);
         assert_eq!(next(&nodes, 2), "aa");
     }
@@ -551,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn only_confirmed_nodes_are_named_to_those_who_ask_for_them() {
+    fn only_confirmed_nodes_are_listed_as_confirmed() {
         let (nodes, clock) = nodes();
         let confirmed = || nodes.confirmed().status_urls("global", "1").concat();
         assert_eq!(confirmed(), "");
@@ -620,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn node_that_does_not_tell_its_ledger_is_said_to_answer() {
+    fn node_that_does_not_report_its_ledger_counts_as_answering() {
         let (nodes, clock) = nodes();
         let answer = IdentityAnswer::Unusable("a web page".to_owned());
         nodes.told_identity(nodes.node("a").unwrap(), answer, clock.monotonic(), 0);

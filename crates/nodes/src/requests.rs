@@ -10,14 +10,14 @@ use grid_batch_support::{Backoff, lock};
 
 use crate::NodePool;
 
-/// Limits how many requests of one part are in flight at each node, and how many of them repeat a failed one. So nodes
-/// and services that do not answer leave connections to the others. Clones share their state.
+/// Limits how many requests of one component are in flight at each node, and how many of them repeat a failed one.
+/// Nodes and services that do not answer thus leave connections free for the others. Clones share their state.
 ///
 /// - A node has at most as many requests in flight as connections are free.
 /// - Requests of services that failed last time share a part of the connections.
-/// - A node that does not answer, as any part has seen it, has one request at a time.
-/// - So has a node at which several services failed one after the other, and none succeeded. Services that failed
-///   before wait until the node's pause is over, which grows with each failure.
+/// - A node that does not answer a request of any component has one request at a time.
+/// - The same applies to a node at which several services failed one after the other and none succeeded. Services that
+///   failed before wait until the node's pause is over. The pause grows with each failure.
 #[derive(Clone)]
 pub struct RequestLimits {
     pool: NodePool,
@@ -33,14 +33,14 @@ struct LimitState {
     nodes: HashMap<usize, NodeRequests>,
     /// The services whose last request failed.
     failed_services: HashSet<String>,
-    /// Nodes that answer again, and were failing.
+    /// Nodes that were failing and answer again.
     returned: HashSet<usize>,
 }
 
 #[derive(Debug, Default)]
 struct NodeRequests {
     in_flight: usize,
-    /// The services that failed one after the other since the last success.
+    /// The number of services that failed one after the other since the last success.
     failures: u32,
     /// Set while the node is failing.
     pause: Option<Pause>,
@@ -49,7 +49,7 @@ struct NodeRequests {
 #[derive(Debug, Clone, Copy)]
 struct Pause {
     until: MonotonicTime,
-    /// How many pauses came before, one after the other.
+    /// How many pauses directly preceded this one.
     earlier: u32,
 }
 
@@ -79,15 +79,15 @@ pub enum RequestEnd {
 /// A node is failing after this many services failed one after the other.
 const FAILING_AFTER: u32 = 3;
 
-/// Repeated requests may use this part of the connections, but at least one.
+/// Repeated requests may use one in this many connections, but at least one.
 const RETRY_PART: usize = 4;
 
 /// Limit on the number of services that are remembered as failed.
 const MAX_FAILED_SERVICES: usize = 100_000;
 
 impl RequestLimits {
-    /// Limits for services at the nodes of this pool. With fewer than two nodes, only repeated requests are
-    /// limited. Nodes are tried again after the pauses of this pace.
+    /// Limits for services at the nodes of this pool. With fewer than two nodes, only repeated requests are limited.
+    /// `pace` gives the pauses after which failing nodes are tried again.
     pub fn new(pool: NodePool, pace: PollPace) -> Self {
         let pauses = Backoff { first: pace.interval, longest: pace.outage_pause() };
         Self { pool, pauses, state: Arc::default() }
@@ -98,7 +98,7 @@ impl RequestLimits {
         lock(&self.state).connections = connections;
     }
 
-    /// The requests that those for this service are limited with.
+    /// The group of requests with which those for this service are limited.
     pub fn group(&self, service: &str) -> RequestGroup {
         let is_retry = lock(&self.state).failed_services.contains(service);
         RequestGroup { node: self.pool.asked_node_of(service), is_retry }
@@ -120,7 +120,7 @@ impl RequestLimits {
             && pause.is_none_or(|pause| !group.is_retry || pause.until <= now)
     }
 
-    /// A request of this group starts.
+    /// Counts a request of this group that starts.
     pub fn start(&self, mut group: RequestGroup) -> RequestInFlight {
         group.is_retry |= self.is_out(group);
         let mut state = lock(&self.state);
@@ -138,12 +138,12 @@ impl RequestLimits {
         group.node.is_some_and(|node| self.pool.is_out(node))
     }
 
-    /// A request that was counted was not sent.
+    /// Takes back the count of a request that was not sent.
     pub fn give_back(&self, request: RequestInFlight) {
         lock(&self.state).give_back(&request);
     }
 
-    /// A request for this service has ended.
+    /// Records the end of a request for this service.
     pub fn end(&self, request: RequestInFlight, service: &str, end: RequestEnd) {
         let now = self.pool.monotonic();
         let mut state = lock(&self.state);
@@ -158,7 +158,7 @@ impl RequestLimits {
             }
             return;
         }
-        // A service that fails by itself again and again does not make its node a failing one.
+        // One service that keeps failing does not make its node a failing one.
         node.failures += u32::from(!failed_before);
         if node.failures >= FAILING_AFTER || node.pause.is_some() {
             let earlier = node.pause.map_or(0, |pause| pause.earlier.saturating_add(1));
@@ -260,7 +260,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const PACE: PollPace = PollPace { interval: SECOND, longest: Duration::from_secs(60) };
 
-    /// Limits whose nodes are the first letters of the services.
+    /// Limits for services whose first letter is the name of their node.
     fn limits(connections: usize) -> (RequestLimits, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
         let services = "abcdefghxyz".chars().flat_map(|node| {

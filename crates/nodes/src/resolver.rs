@@ -18,8 +18,8 @@ pub trait UrlResolver: fmt::Debug + Sync + Send {
         Box::pin(async { Ok(()) })
     }
 
-    /// An attempt to send this batch to `url` had this outcome: [`Refused`](Outcome::Refused) also if [`confirm`] failed.
-    /// It is called on the threads that send, so it must return quickly.
+    /// Reports the outcome of an attempt to send this batch to `url`. It is [`Refused`](Outcome::Refused) also if
+    /// [`confirm`] failed. This is called on the threads that send, so it must return quickly.
     ///
     /// [`confirm`]: Self::confirm
     fn report(&self, _batch_header: &str, _url: &str, _outcome: Outcome) {}
@@ -30,7 +30,7 @@ pub trait UrlResolver: fmt::Debug + Sync + Send {
 /// The batch is not sent, and its outcome is [`Refused`](Outcome::Refused).
 pub const NO_ADDRESS: &str = "no-address:";
 
-/// Resolves the nodes that are asked for a batch's status.
+/// Resolves the nodes that are asked for the status of a batch.
 pub trait StatusUrlResolver: fmt::Debug + Sync + Send {
     /// Their URLs, the best first: the node that accepted the batch, then others that may know it.
     ///

@@ -11,7 +11,7 @@ use grid_batch_support::{BoundedMap, lock};
 pub(crate) struct Routes {
     /// The nodes of services without one of their own, in the order of the configuration.
     pub(crate) shared: Vec<usize>,
-    /// Services begin with different ones of the shared nodes, by a hash of their ids.
+    /// Whether services begin with different ones of the shared nodes, chosen by a hash of their ids.
     pub(crate) is_spread: bool,
     /// The nodes of services that have one of their own.
     pub(crate) own: HashMap<String, usize>,
@@ -21,7 +21,7 @@ pub(crate) struct Routes {
 }
 
 pub(crate) struct RouteState {
-    /// The node of each service that has left the one it began with.
+    /// The present node of each service that has left the node it began with.
     moved: HashMap<String, usize>,
     received: BoundedMap<String, Received>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct RouteState {
 /// Which node received a batch.
 struct Received {
     node: usize,
-    /// Otherwise it may have received it.
+    /// Whether it certainly received the batch. Otherwise it may have.
     is_certain: bool,
 }
 
@@ -58,7 +58,7 @@ impl Routes {
         candidates.get(at).copied()
     }
 
-    /// The candidates, first the one that the service uses, then those after it.
+    /// The candidates, beginning with the one that the service uses, and wrapping around.
     pub(crate) fn in_turn(&self, service: &str) -> impl Iterator<Item = usize> + Clone {
         let candidates = self.candidates(service);
         let current = self.current(service);
@@ -66,7 +66,7 @@ impl Routes {
         candidates.iter().copied().cycle().skip(start).take(candidates.len())
     }
 
-    /// The service uses this node from now on.
+    /// Makes the service use this node from now on.
     pub(crate) fn use_node(&self, service: &str, node: usize) {
         if self.current(service) == Some(node) {
             return;
@@ -80,12 +80,12 @@ impl Routes {
         };
     }
 
-    /// The first node that accepted the batch. If none certainly has, the first that may have.
+    /// The first node that certainly received the batch; if there is none, the first that may have.
     pub(crate) fn received(&self, batch_id: &str) -> Option<usize> {
         lock(&self.state).received.get(&batch_id.to_owned()).map(|received| received.node)
     }
 
-    /// The node received the batch, or may have.
+    /// Records that the node received the batch, or may have.
     pub(crate) fn set_received(&self, batch_id: &str, node: usize, is_certain: bool) {
         let new = || Received { node, is_certain };
         let mut state = lock(&self.state);
@@ -98,7 +98,7 @@ impl Routes {
 
 impl Default for RouteState {
     fn default() -> Self {
-        /// Of how many batches the node is remembered.
+        /// For how many batches the node is remembered.
         const REMEMBERED: usize = 100_000;
         Self { moved: HashMap::new(), received: BoundedMap::new(REMEMBERED) }
     }

@@ -1,4 +1,4 @@
-//! Whatever a node fails with, all parts say the same of it.
+//! All components agree about a node, however it fails.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{sync::Arc, time::Duration};
@@ -18,14 +18,14 @@ struct Parts {
     pool: NodePool,
 }
 
-/// What each part says of the node A.
+/// What each component says about the node A.
 #[derive(Debug, PartialEq, Eq)]
 struct Views {
-    /// Submitting: the next batch of a service at several nodes is sent to it.
+    /// Submitter: the next batch of a service with several nodes is sent to it.
     is_sent_to: bool,
     /// Polling, evidence and passing through: it is asked before the other one.
     is_asked_first: bool,
-    /// The same, of the nodes that have confirmed their ledger.
+    /// The same, among the nodes that have confirmed their ledger.
     is_used: bool,
     /// Polling and asking ahead: how many requests may be in flight for services that have no other node.
     requests: usize,
@@ -104,12 +104,12 @@ fn all_parts_say_the_same_of_a_node_that_fails() {
             OUT,
         ),
         (
-            "it does not tell its ledger",
+            "it does not report its ledger",
             Box::new(move |parts| parts.tells(A, failed())),
             not_used(OUT),
         ),
         (
-            "it answers, and not as a node of the ledger",
+            "it answers, but not as a node of the ledger",
             Box::new(|parts| parts.tells(A, Unusable("a web page".to_owned()))),
             not_used(OUT),
         ),
@@ -119,7 +119,7 @@ fn all_parts_say_the_same_of_a_node_that_fails() {
             Views { is_sent_to: false, is_asked_first: false, ..not_used(WORKS) },
         ),
         (
-            "it takes no batch, and answers",
+            "it answers, but takes no batch",
             Box::new(|parts| {
                 let resolver = parts.pool.resolver::<ServiceId>();
                 resolver.report("1", A, Outcome::NotSent);

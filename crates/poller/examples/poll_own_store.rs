@@ -1,7 +1,7 @@
 //! A polling monitor over an importer's own store.
 //!
-//! The store is a list in memory and implements only what is required. The monitor keeps the pace by
-//! itself. Run it with `cargo run -p grid-batch-poller --example poll_own_store`.
+//! The store is a list in memory that implements only the required methods. The monitor itself decides when to poll.
+//! Run it with `cargo run -p grid-batch-poller --example poll_own_store`.
 
 use std::{
     error::Error,
@@ -85,7 +85,7 @@ impl BatchUpdater for OwnStore {
     }
 }
 
-/// The adapter: a ledger in this process that commits a batch at the third request.
+/// The adapter: an in-process ledger that reports a batch as committed at the third request.
 #[derive(Debug, Default)]
 struct SlowLedger {
     requests: Mutex<Vec<String>>,

@@ -26,7 +26,7 @@ use crate::{
     questions,
 };
 
-/// Requests questions about the next batch of a service. Clones request them from the same
+/// Requests that the ledger be asked about the next batches of a service. Clones belong to the same
 /// [`NextBatchMonitor`].
 #[derive(Debug, Clone, Default)]
 pub struct NextBatchRequests {
@@ -35,19 +35,19 @@ pub struct NextBatchRequests {
 }
 
 impl NextBatchRequests {
-    /// A batch of the service was stored, and may wait behind another one.
+    /// Reports that a batch of the service was stored. It may wait behind another one.
     pub fn stored(&self, service_id: &ServiceId) {
         self.request(&mut self.table.lock(), service_id);
     }
 
-    /// A ledger has accepted a batch of the service: another one may wait behind it.
+    /// Reports that a ledger has accepted a batch of the service. Another one may wait behind it.
     pub fn accepted(&self, service_id: &ServiceId) {
         let mut work = self.table.lock();
         questions::accepted(&mut work, service_id);
         self.request(&mut work, service_id);
     }
 
-    /// Takes the requested services for which this is true.
+    /// Takes the requested services for which `is_ready` is true.
     fn take(&self, is_ready: impl Fn(&str) -> bool) -> Vec<ServiceId> {
         questions::take(&mut self.table.lock(), is_ready)
     }
@@ -79,11 +79,11 @@ impl RecordedSubscriber for NextBatchRequests {
     }
 }
 
-/// Asks the ledger about the next batches of each service that its [`NextBatchRequests`] names, one
-/// question of a service at a time, and the next question when half of those batches were accepted.
+/// Asks the ledger about the next batches of each service that [`NextBatchRequests`] names. Each service has one
+/// question at a time; the next one is asked when half of the batches in the last one were accepted.
 ///
-/// It is a job of its own, so that no poll waits for it. A question that fails is not repeated. A
-/// node that does not answer gets few questions, so that those to other nodes do not wait for it.
+/// It is a separate job, so that polls do not wait for it. A failed question is not repeated. A node that does not
+/// answer gets only a few questions, so that those to other nodes do not wait.
 pub struct NextBatchMonitor {
     store: Arc<Mutex<dyn LedgerQuestionStore>>,
     ledger: Arc<dyn Ledger>,
@@ -92,11 +92,11 @@ pub struct NextBatchMonitor {
     nodes: NodePool,
 }
 
-/// A node that needs longer for a question counts as one that does not answer.
+/// A node that takes longer to answer a question is treated as one that does not answer.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 
-/// The shortest pause after a read of the next batches of several services. These batches do not wait for the answers
-/// yet.
+/// The shortest pause after the next batches of several services were read. It delays no batch, because it is not their
+/// turn yet.
 const SHORTEST_READ_PAUSE: Duration = Duration::from_millis(5);
 
 /// Nodes that do not answer are asked again after pauses from one second to a quarter of this time.
@@ -116,13 +116,13 @@ impl NextBatchMonitor {
         Self { store, ledger, requests, concurrency, nodes: NodePool::default() }
     }
 
-    /// Sets the nodes at which services are asked about.
+    /// Sets the nodes that are asked about services.
     #[must_use]
     pub fn with_nodes(self, nodes: NodePool) -> Self {
         Self { nodes, ..self }
     }
 
-    /// Sets the table that the requests are kept in, which other parts may share.
+    /// Sets the table that holds the requests. Other components may share it.
     #[must_use]
     pub fn with_table(mut self, table: WorkTable) -> Self {
         self.requests.table = table;
@@ -148,7 +148,7 @@ impl NextBatchMonitor {
         while !shutdown.is_requested() {
             let read_pause = questions.read_pause.wait();
             let pause_end = if read_pause.is_zero() {
-                // Questions are not worth waiting for a database that does not answer.
+                // A shutdown need not wait for a database that does not answer, because questions may be lost.
                 tokio::select! {
                     biased;
                     () = shutdown.requested() => break,
@@ -221,7 +221,7 @@ impl NextBatchMonitor {
     }
 }
 
-/// The questions that wait and those under way.
+/// The waiting questions and those in flight.
 struct Questions {
     tasks: JoinSet<(ServiceId, RequestEnd)>,
     read_pause: GroupPause,
@@ -242,7 +242,7 @@ impl Questions {
         Self { tasks: JoinSet::new(), read_pause, queue, limits }
     }
 
-    /// Takes as many services as questions about them may start now.
+    /// Takes the services about which a question may start now.
     fn start_next(&mut self, concurrency: usize) -> Vec<ServiceId> {
         let mut services = Vec::new();
         while self.queue.in_flight() < concurrency

@@ -39,7 +39,7 @@ pub struct PollingMonitorBuilder<I, T> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MonitorBuildError {
-    /// A required part is missing.
+    /// A required component is missing.
     #[error("the polling monitor has no {part}")]
     Missing {
         /// The part.
@@ -55,7 +55,7 @@ where
     I: BatchId + 'static,
     T: BatchStatus + PartialEq + Send + 'static,
 {
-    /// A builder with default options and without any part.
+    /// A builder with default options and no components.
     pub fn new() -> Self {
         Self {
             store: None,
@@ -80,8 +80,8 @@ where
         self
     }
 
-    /// Sets the reader of statuses. Its `available_connections` limit the requests in flight, those
-    /// for evidence included. It must not block the thread that polls its futures.
+    /// Sets the reader of statuses. Its `available_connections` limit the requests in flight, including those for
+    /// evidence. It must not block the thread that polls its futures.
     #[must_use]
     pub fn with_reader(mut self, reader: Arc<dyn BatchStatusReader<Status = T> + Sync>) -> Self {
         self.status_reader = Some(reader);
@@ -95,8 +95,7 @@ where
         self
     }
 
-    /// Looks for evidence about unresolved batches with this reader, and writes the resolutions to this
-    /// store.
+    /// Sets the reader that searches for evidence about unresolved batches, and the store for the resolutions.
     #[must_use]
     pub fn with_evidence(
         mut self,
@@ -119,8 +118,8 @@ where
         self
     }
 
-    /// Sets the nodes at which services are asked about. A node that does not answer then gets few requests, so
-    /// that it takes no connections from the services of other nodes.
+    /// Sets the nodes that are asked about services. A node that does not answer then gets only a few requests, so that
+    /// connections remain free for the services of other nodes.
     #[must_use]
     pub fn with_nodes(mut self, nodes: NodePool) -> Self {
         self.nodes = nodes;
@@ -134,7 +133,7 @@ where
         self
     }
 
-    /// Sends requests on the runtime of these jobs instead of one of its own.
+    /// Sends requests on the runtime of these jobs instead of on a separate one.
     #[must_use]
     pub fn with_jobs(mut self, jobs: &Jobs) -> Self {
         self.jobs = Some(jobs.clone());

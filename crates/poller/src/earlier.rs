@@ -1,8 +1,8 @@
-//! The batches with an earlier attempt that may still arrive at the ledger.
+//! Batches with an earlier attempt that may still arrive at the ledger.
 //!
-//! An attempt cannot arrive any more when the limit has passed since this process first saw a later
-//! attempt, because the earlier one had ended by then. A restart or a takeover starts the wait anew,
-//! because it is not known then when the earlier attempts ended.
+//! An attempt can no longer arrive once `limit` has passed since this process first saw a later attempt, because the
+//! earlier one had ended by then. A restart or a takeover starts the wait anew, because the new process does not know
+//! when earlier attempts ended.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use grid_batch_work::{DueKind, Entered, Search, ServiceWork, Work, WorkKey};
 
 use crate::evidence::search;
 
-/// Limit on the number of waits. The wait of a further batch begins when another one is over.
+/// Limit on the number of waits. Further batches begin to wait when other waits are over.
 const MOST: usize = 10_000;
 
 /// Records that the store returned this batch.
@@ -37,8 +37,8 @@ pub(crate) fn observe(
     }
 }
 
-/// Takes the batches whose earlier attempts cannot arrive any more, except busy ones, for which an
-/// answer is on its way that may be older than the end of the wait.
+/// Takes the batches whose earlier attempts can no longer arrive. Batches with a request in flight are left for
+/// later, because its answer may be older than the end of the wait.
 pub(crate) fn take_over(
     work: &mut Work,
     limit: Duration,
@@ -55,7 +55,7 @@ pub(crate) fn take_over(
         let Some((mut wait, batch)) = search.earlier.take() else { continue };
         due.clear(&mut wait);
         if due.count(DueKind::LastLook) < MOST {
-            // So that only evidence of a commit has an effect.
+            // With `invalid_reported`, only evidence of a commit has an effect.
             let look = UnresolvedBatch { invalid_reported: true, ..batch.clone() };
             let mut entry = search.last_look.take().and_then(|(entry, _)| entry);
             due.set(&mut entry, DueKind::LastLook, now.plus(limit), key);
@@ -66,8 +66,8 @@ pub(crate) fn take_over(
     over
 }
 
-/// Takes the batches whose last search for evidence is due. Some may have ended: one that ended as
-/// invalid may have been applied after all.
+/// Takes the batches whose last search for evidence is due. Some of them may have ended; one that ended as invalid may
+/// have been applied after all.
 pub(crate) fn take_last_looks(work: &mut Work, now: MonotonicTime) -> Vec<UnresolvedBatch> {
     let mut looks = Vec::new();
     for key in keys(work, DueKind::LastLook, now) {
@@ -82,9 +82,10 @@ pub(crate) fn take_last_looks(work: &mut Work, now: MonotonicTime) -> Vec<Unreso
     looks
 }
 
-/// When a wait is over or a last look is due next.
+/// When the next wait ends or the next last search is due.
 pub(crate) fn next(work: &Work, now: MonotonicTime) -> Option<MonotonicTime> {
-    // A wait that is over already is that of a busy batch: the reply wakes the monitor.
+    // Waits that have ended already are left out: their batches have a request in flight, whose reply wakes the
+    // monitor.
     let kinds = [DueKind::EarlierAttempt, DueKind::LastLook];
     kinds.into_iter().filter_map(|kind| work.due.next_after(kind, now)).min()
 }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_is_measured_from_the_first_sight() {
+    fn wait_is_measured_from_the_first_observation() {
         let mut work = Work::default();
         observe(&mut work, &second_attempt(), LIMIT, at(0));
         observe(&mut work, &second_attempt(), LIMIT, at(100));
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_is_looked_at_once_more_after_its_wait() {
+    fn batch_is_searched_once_more_after_its_wait() {
         let mut work = Work::default();
         observe(&mut work, &second_attempt(), LIMIT, at(0));
         assert_eq!(over(&mut work, 330), 1);

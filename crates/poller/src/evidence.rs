@@ -1,6 +1,6 @@
-//! When to look for evidence about which batches.
+//! When to search for evidence, and about which batches.
 //!
-//! This only spares the store and the ledger. A batch that is forgotten is a candidate again when the
+//! This only saves work for the store and the ledger. A batch that is forgotten becomes a candidate again when the
 //! ledger is next asked for its status.
 
 use std::{collections::HashMap, time::Duration};
@@ -8,11 +8,11 @@ use std::{collections::HashMap, time::Duration};
 use grid_batch_core::{MonotonicTime, UnresolvedBatch};
 use grid_batch_work::{DueKind, DueTimes, Entered, Look, Search, Work, WorkKey};
 
-/// Limit on the number of looks that are scheduled.
+/// Limit on the number of scheduled searches.
 const MAX_LOOKS: usize = 10_000;
 
-/// The batches of an answer for which evidence may be needed: those for which it is due, and once every `pause`
-/// also others that were reported.
+/// The batches of an answer for which evidence may be needed: those for which it is due and, once per `pause`, the
+/// others that were reported.
 pub(crate) fn candidates(
     work: &mut Work,
     service_id: &str,
@@ -32,7 +32,7 @@ pub(crate) fn candidates(
     all.filter(|id| is_over(id, |search| search.not_before)).collect()
 }
 
-/// Whether the reported batches of a service are candidates now. A reported status alone gives no reason to look for
+/// Whether the reported batches of a service are candidates now. A reported status alone is no reason to search for
 /// evidence, and most batches end soon, so this is first true after one pause.
 fn takes_reported(work: &mut Work, service_id: &str, pause: Duration, now: MonotonicTime) -> bool {
     let not_before = &mut work.enter(service_id).service.reported_not_before;
@@ -43,7 +43,7 @@ fn takes_reported(work: &mut Work, service_id: &str, pause: Duration, now: Monot
     is_due
 }
 
-/// The record of the search for evidence about a batch, which is used now.
+/// The record of the search for evidence about a batch. Marks it as used now.
 pub(crate) fn search<'a>(
     entered: &'a mut Entered<'_>,
     batch: &UnresolvedBatch,
@@ -55,18 +55,18 @@ pub(crate) fn search<'a>(
     (key, search, due)
 }
 
-/// Makes the batch no candidate before `until`.
+/// Prevents the batch from being a candidate before `until`.
 pub(crate) fn defer(work: &mut Work, batch: &UnresolvedBatch, until: MonotonicTime) {
     search(&mut work.enter(batch.service_id.as_str()), batch, until).1.not_before = Some(until);
 }
 
-/// Makes the batch no candidate before `until` as long as the ledger reports it.
+/// Prevents the batch from being a candidate before `until` as long as the ledger reports it.
 pub(crate) fn defer_reported(work: &mut Work, batch: &UnresolvedBatch, until: MonotonicTime) {
     search(&mut work.enter(batch.service_id.as_str()), batch, until).1.reported_not_before =
         Some(until);
 }
 
-/// Schedules a look at the batch, even if the ledger is not asked for its status, in place of the one before for the
+/// Schedules a search for the batch, even if the ledger is not asked for its status. It replaces an earlier one for the
 /// same reason.
 pub(crate) fn schedule(work: &mut Work, batch: &UnresolvedBatch, look: Look, at: MonotonicTime) {
     let is_full = work.due.count(DueKind::Look) >= MAX_LOOKS;

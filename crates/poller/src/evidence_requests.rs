@@ -3,18 +3,18 @@
 use grid_batch_core::{BatchError, BatchResult, EvidenceReport, UnresolvedBatch};
 use grid_batch_nodes::RequestEnd;
 
-/// How many batches of a service one request for evidence is about.
+/// The number of batches of a service in one request for evidence.
 ///
-/// After a crash of a node, all batches of a service that are under way need evidence, and an adapter can
-/// ask for many with one request. A request that fails is repeated for fewer batches: a slow node may
-/// answer for them within the time limit.
+/// After a crash of a node, all batches of a service that are under way need evidence, and an adapter may ask about
+/// many with one request. A failed request is repeated with fewer batches, for which a slow node may answer within the
+/// time limit.
 #[derive(Debug)]
 pub(crate) struct RequestSize(usize);
 
 impl RequestSize {
     const MOST: usize = 50;
 
-    /// How many batches there may be beside the first.
+    /// How many batches a request may have besides the first.
     pub(crate) fn others(&self) -> usize {
         self.0 - 1
     }
@@ -33,7 +33,7 @@ impl Default for RequestSize {
     }
 }
 
-/// A report for each batch, also if the request failed as a whole.
+/// Returns a report for each batch, even if the request failed as a whole.
 pub(crate) fn one_for_each(
     batches: &[UnresolvedBatch],
     reports: BatchResult<Vec<BatchResult<EvidenceReport>>>,
@@ -49,7 +49,7 @@ pub(crate) fn one_for_each(
     batches.iter().map(|_| Err(error.clone())).collect()
 }
 
-/// How a request ended with these reports: a node that answers about one batch answers.
+/// How a request with these reports ended. A node that answers about one batch counts as answering.
 pub(crate) fn end_of(reports: &[BatchResult<EvidenceReport>]) -> RequestEnd {
     let ends = || reports.iter().map(RequestEnd::of);
     [RequestEnd::Answered, RequestEnd::Failed]

@@ -22,16 +22,16 @@ use crate::{
 /// Returns the policy of a service.
 pub(crate) type InconclusivePolicyFn = Arc<dyn Fn(&ServiceId) -> InconclusivePolicy + Send + Sync>;
 
-/// Decides about which batches and when to look for evidence, and what the evidence comes to.
+/// Decides when to search for evidence, about which batches, and what follows from it.
 pub(crate) struct EvidenceSearch {
-    /// Unresolved batches to look for evidence about.
+    /// Unresolved batches for which evidence is to be searched.
     queue: PerServiceQueue<UnresolvedBatch>,
     table: WorkTable,
-    /// How many batches of a service one request is about.
+    /// The number of batches of a service in one request.
     request_size: RequestSize,
     /// Batches that may be unresolved. They are read once their statuses are written.
     candidates: Vec<Candidates>,
-    /// The time between two looks at the reported batches of a service.
+    /// The time between two checks of the reported batches of a service.
     pause: Duration,
     request_failures: FailureLog,
     read_failures: FailureLog,
@@ -83,7 +83,7 @@ impl EvidenceSearch {
         }
     }
 
-    /// Adds the candidates of a ledger's answer: those that evidence is due for, and others that the ledger
+    /// Adds the candidates of a ledger's answer: the batches for which evidence is due, and others that the ledger
     /// reported.
     pub(crate) fn add_candidates(
         &mut self,
@@ -101,7 +101,7 @@ impl EvidenceSearch {
         }
     }
 
-    /// Reads the candidates from the store, and queues those that evidence is due for.
+    /// Reads the candidates from the store, and queues those for which evidence is due.
     pub(crate) fn read_candidates(
         &mut self,
         pace: PollPace,
@@ -109,7 +109,7 @@ impl EvidenceSearch {
     ) {
         let now = self.clock.monotonic();
         let scheduled = evidence::take_scheduled(&mut self.table.lock(), now).into_iter();
-        // They are due, whether the ledger reported them when it was last asked or not.
+        // They are due whether or not the ledger reported them when it was last asked.
         self.candidates.extend(scheduled.map(|(service_id, batch_ids)| Candidates {
             service_id,
             due: batch_ids.iter().cloned().collect(),
@@ -129,7 +129,7 @@ impl EvidenceSearch {
         }
     }
 
-    /// Takes the batches whose earlier attempts cannot arrive any more and for which no request is in
+    /// Takes the batches whose earlier attempts can no longer arrive and for which no request is in
     /// flight, and queues the last searches that are due.
     pub(crate) fn take_over(&mut self, has_request: impl Fn(&str) -> bool) -> Vec<UnresolvedBatch> {
         let now = self.clock.monotonic();
@@ -161,15 +161,15 @@ impl EvidenceSearch {
         now: MonotonicTime,
     ) {
         earlier::observe(&mut self.table.lock(), &batch, self.options.late_arrival_limit, now);
-        // Otherwise a slow search would be followed by the next one at once, and a wait for earlier
-        // attempts, which ends when no search is under way, would never end.
+        // Otherwise, each slow search would be followed by another at once. The wait for earlier attempts, which ends
+        // only when no search is under way, would then never end.
         if self.change(&batch, |search| search.is_in_flight) {
             return;
         }
         let Some(due_after) = evidence_due_after(&batch, is_due, &self.options) else {
             return;
         };
-        // A search that is too early does no harm, so stored times count, too.
+        // Searching too early does no harm, so stored times may be used as well.
         let time = self.clock.now();
         let mut work = self.table.lock();
         let time_in_state = observed::see(&mut work, &batch, now).max(time.since(batch.since));
@@ -183,7 +183,7 @@ impl EvidenceSearch {
         self.push(batch);
     }
 
-    /// Starts the next evidence request, if one may start now: about several batches of one service.
+    /// Starts the next evidence request, about several batches of one service, if one may start now.
     pub(crate) fn start_next(&mut self) -> Option<Vec<UnresolvedBatch>> {
         let mut batches = vec![self.queue.start_next(Instant::now())?];
         let service = batches[0].service_id.clone();
@@ -196,7 +196,7 @@ impl EvidenceSearch {
         Some(batches)
     }
 
-    /// Ends an evidence request, and returns what its evidence comes to.
+    /// Ends an evidence request, and returns the resolutions that follow from it.
     pub(crate) fn ended(
         &mut self,
         batches: Vec<UnresolvedBatch>,
@@ -237,8 +237,8 @@ impl EvidenceSearch {
         }
     }
 
-    /// What follows if no evidence was found because the request failed. A batch is held only if it
-    /// cannot go on by itself: when a node is back that did not answer, evidence is looked for again.
+    /// The resolution if no evidence was found because the request failed. A batch is held only if it cannot continue
+    /// by itself: when a node that did not answer is back, evidence is searched again.
     fn without_usable_answer(
         &self,
         batch: &UnresolvedBatch,
@@ -284,7 +284,7 @@ impl EvidenceSearch {
         resolution
     }
 
-    /// Searches are repeated at growing pauses. The hold does not wait for the end of a pause.
+    /// Searches are repeated at growing pauses. The hold must not wait for the end of a pause.
     fn schedule_hold(&self, batch: &UnresolvedBatch, seen_for: Duration, now: MonotonicTime) {
         let left = self.options.hold_after.saturating_sub(seen_for);
         if !left.is_zero() {
@@ -326,7 +326,7 @@ impl EvidenceSearch {
                     Evidence::Committed => stats.committed += 1,
                     _ => stats.absent += 1,
                 });
-                // What follows from absence is logged when it is recorded.
+                // The effect of absence is logged when it is recorded.
                 let level = match evidence {
                     Evidence::Committed => Level::Info,
                     _ => Level::Debug,
@@ -347,7 +347,7 @@ impl EvidenceSearch {
         }
     }
 
-    /// The time until the next scheduled look at a batch.
+    /// The time until the next scheduled search.
     pub(crate) fn next_scheduled(&self) -> Option<Duration> {
         let now = self.clock.monotonic();
         let work = self.table.lock();

@@ -10,11 +10,11 @@ pub(crate) struct FailureLog {
     failures: HashMap<String, u64>,
 }
 
-/// Limit on the number of services that are remembered. A service that was forgotten is logged again.
+/// Limit on the number of services that are remembered. If a service is forgotten, its failure is logged again.
 const MAX_SERVICES: usize = 100_000;
 
 impl FailureLog {
-    /// A log of this operation, named in the plural.
+    /// A log for this operation, whose name is a plural.
     pub(crate) fn of(operation: &'static str) -> Self {
         Self { operation, failures: HashMap::new() }
     }

@@ -32,7 +32,7 @@ use crate::{
     store_health::StoreHealth,
 };
 
-/// Makes all decisions of a polling monitor, and all calls of the store.
+/// Makes all decisions of a polling monitor and all calls to the store.
 pub(crate) struct Leader<I, T> {
     parts: PollerParts<I, T>,
     runtime: Handle,
@@ -96,7 +96,7 @@ where
         }
     }
 
-    /// Polls until a shutdown is requested, and returns the parts.
+    /// Polls until a shutdown is requested, and returns the parts of the monitor.
     pub(crate) fn run(mut self) -> PollerParts<I, T> {
         while !self.shutdown.is_requested() {
             self.write();
@@ -125,8 +125,8 @@ where
 
     /// Reads from the store what to request next.
     ///
-    /// Only when everything is written: otherwise the store would return batches that were just
-    /// asked for, and the writes would pile up.
+    /// Reads nothing until all results are written. Otherwise the store would return batches that were just polled, and
+    /// the writes would pile up.
     fn read(&mut self) {
         self.schedule.schedule_accepted(self.parts.clock.monotonic());
         self.end_waits_for_earlier_attempts();
@@ -143,7 +143,7 @@ where
         self.table.lock().prune(now, keep, |service| self.requests.is_busy(service));
     }
 
-    /// Ends the waits that are over, and polls their services when that is written.
+    /// Ends the waits that are over, and polls their services once this is written.
     fn end_waits_for_earlier_attempts(&mut self) {
         if !self.writes.is_empty() || self.store_backs_off() {
             return;
@@ -165,8 +165,8 @@ where
         self.evidence.read_candidates(pace, |service, ids| store.unresolved_batches(service, ids));
     }
 
-    /// Adds services to the schedule that have batches in the store and were not reported to the monitor:
-    /// those of an earlier run or of another instance.
+    /// Adds services to the schedule whose stored batches were not reported to the monitor, because they come from an
+    /// earlier run or from another instance.
     fn search_services(&mut self) {
         if !self.service_search.is_due(Instant::now()) {
             return;
@@ -205,7 +205,7 @@ where
         }
     }
 
-    /// Takes other services that are due, not more than there are connections for them.
+    /// Takes other services that are due, at most as many as there are connections.
     fn take_due(&mut self, triggered: &[String]) -> Vec<String> {
         let free = self.parts.connections().saturating_sub(self.in_flight());
         let now = self.parts.clock.monotonic();
@@ -241,8 +241,8 @@ where
     fn check_stalled_services(&mut self) {
         let now = self.parts.clock.monotonic();
         let Some(services) = self.stalled.take_suspected(now) else { return };
-        // Another instance may have taken a service over, or ended its batch. Without an answer of the
-        // store, what is known stays.
+        // Another instance may have taken over a service, or ended its batch. If the store does not answer, nothing is
+        // forgotten.
         if !services.is_empty()
             && !self.store_backs_off()
             && let found = self.parts.pending_batches_of(&services)
@@ -313,7 +313,7 @@ where
             return retry_at;
         }
         if !self.writes.is_empty() {
-            // Nothing is read before they are written.
+            // Nothing is read before the pending writes are made.
             return after(now, self.write_pause.wait());
         }
         let is_free = self.in_flight() < self.parts.connections();
@@ -342,7 +342,7 @@ where
         self.retry_services_of_returned_nodes();
     }
 
-    /// The services of a node that answers again need not wait until their own pauses end.
+    /// Polls the services of a node that answers again, without waiting for the end of their pauses.
     fn retry_services_of_returned_nodes(&mut self) {
         let nodes = self.limits.take_returned();
         if nodes.is_empty() {
@@ -369,8 +369,8 @@ where
         }
     }
 
-    /// A server that answers and does not behave as a ledger may do so for ever. A node that does not
-    /// answer is waited for.
+    /// Searches for evidence after an unusable answer, because a server that does not behave like a ledger may never do
+    /// so. If a node does not answer, the monitor waits for it instead.
     fn search_after_unusable_answer(&mut self, service: &str, batches: &[I], error: &BatchError) {
         if self.parts.evidence_reader.is_some() && !is_outage(error) {
             let ids: Vec<String> = batches.iter().map(|batch| batch.get_id().to_owned()).collect();
@@ -404,7 +404,7 @@ where
         self.writes.add_statuses(service_id, with_status, reported);
     }
 
-    /// Takes the service from the schedule if all its batches under way have ended.
+    /// Removes the service from the schedule if all its batches under way have ended.
     fn schedule_next(&mut self, service_id: &str, reported: &[T], not_reported: &[String]) {
         let now = self.parts.clock.monotonic();
         self.schedule.succeeded(service_id);
@@ -441,7 +441,7 @@ where
                 self.schedule.left(service, &id, now);
                 self.schedule.remove_if_idle(service);
             }
-            // A held batch does not make its service stand still.
+            // A held batch is not a reason to report its service as standing still.
             Resolution::Hold(_) | Resolution::HoldUntilDecision(_) => {
                 self.stalled.held(service, &id);
             }
@@ -482,7 +482,7 @@ where
             warn!(
                 unanswered = unanswered, unwritten = unwritten;
                 "the polling monitor reached its drain limit; \
-                 what is unanswered or unwritten is requested again by the next run"
+                 unanswered requests and unwritten results are requested again by the next run"
             );
         }
     }
@@ -510,8 +510,8 @@ where
     }
 }
 
-/// How many of the connections evidence requests may use: a search may wait for several nodes, so some
-/// are left to status requests.
+/// The maximum number of connections for evidence requests. A search may wait for several nodes, so some connections
+/// are left for status requests.
 fn most_evidence_requests(connections: usize) -> usize {
     connections - connections / 4
 }

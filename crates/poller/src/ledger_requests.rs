@@ -63,7 +63,7 @@ where
             });
             let answer = counters.count_panic(catch_panic_async(reading).await);
             let answer = answer.and_then(|statuses| StatusAnswer::validate(&ids, statuses));
-            // If the leader has ended, the reply is not needed any more.
+            // An error means that the leader has ended and does not need the reply.
             let _ = replies.send(LedgerReply::Statuses(request, answer));
         });
     }
@@ -87,8 +87,9 @@ where
     }
 }
 
-/// Evidence about batches of one service. Absence, expiry and that a batch can never be applied count only if every node
-/// that was asked confirms its ledger again: a node of another ledger would give this evidence, too.
+/// Finds evidence about batches of one service. Evidence of absence or expiry, or that a batch can never be applied, is
+/// used only if every node that was asked confirms its ledger again, because a node of another ledger would give the
+/// same evidence.
 pub(crate) async fn find_evidence(
     ledger: &dyn Ledger,
     nodes: &NodePool,
@@ -135,7 +136,7 @@ impl ServiceJob for UnresolvedBatch {
 }
 
 impl<I> StatusRequest<I> {
-    /// Requests for up to `limit` of these batches each.
+    /// Splits it into requests for up to `limit` batches each.
     pub(crate) fn split(self, limit: usize) -> Vec<Self> {
         let Self { service_id, mut batches } = self;
         let mut requests = Vec::new();
@@ -149,7 +150,7 @@ impl<I> StatusRequest<I> {
     }
 }
 
-/// A request for the batches of each service, in the order of the first batch of each.
+/// One request for each service, in the order of the first batch of each.
 pub(crate) fn group_by_service<I: BatchId>(batches: Vec<I>) -> Vec<StatusRequest<I>> {
     let mut requests: Vec<StatusRequest<I>> = Vec::new();
     let mut indexes = HashMap::new();
@@ -179,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// A ledger that has only the service `global`, and this evidence about each batch.
+    /// A ledger that has only the service `global` and gives this evidence about each batch.
     struct OneService(Evidence);
 
     impl Ledger for OneService {
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// The evidence about a batch, while the nodes give these answers to every new question about their ledger.
+    /// The evidence about a batch while the nodes give these answers when asked again about their ledger.
     async fn evidence(
         pool: &NodePool,
         service: &str,

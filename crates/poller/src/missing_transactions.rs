@@ -1,4 +1,4 @@
-//! Asking the ledger for transactions that waiting batches depend on and that no stored batch has, or only
+//! Asks the ledger for missing transactions: waiting batches depend on them, and they are in no stored batch or only in
 //! invalid ones.
 
 use std::{
@@ -21,23 +21,23 @@ use tokio::{
 
 use crate::failure_log::FailureLog;
 
-/// When a [`MissingTransactionMonitor`] asks.
+/// The times and limits of a [`MissingTransactionMonitor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingTransactionOptions {
-    /// How often the store is asked which transactions to look for. A new one is looked for then.
+    /// How often the store is asked which transactions to look up. New ones are looked up then.
     pub interval: Duration,
     /// The time between the first two questions about one transaction; later ones are longer.
     pub pause: Duration,
-    /// Limit on the number of transactions to ask about at each interval.
+    /// Limit on the number of transactions that are looked up at each interval.
     pub limit: usize,
     /// The time limit of the questions of one interval.
     pub answer_limit: Duration,
-    /// How long a batch may miss a transaction before it is held.
+    /// How long a transaction may be missing before the batch is held.
     pub hold_after: Duration,
 }
 
 impl MissingTransactionOptions {
-    /// Usual times, and this limit for how long a batch may miss a transaction.
+    /// Default options with this `hold_after`.
     pub fn hold_after(hold_after: Duration) -> Self {
         Self {
             interval: Duration::from_secs(1),
@@ -49,7 +49,7 @@ impl MissingTransactionOptions {
     }
 }
 
-/// The number of questions to a ledger that did not answer the last ones.
+/// Limit on the number of questions while the ledger has not answered the last ones.
 const LIMIT_WITHOUT_ANSWER: usize = 4;
 
 /// The progress of the questions about missing transactions. Clones share it.
@@ -59,9 +59,9 @@ pub struct LookupProgress(Arc<Mutex<LookupReport>>);
 /// What a [`LookupProgress`] knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LookupReport {
-    /// For how many transactions the ledger was not asked yet.
+    /// How many transactions the ledger has not been asked about yet.
     pub lag: LookupLag,
-    /// Since when the ledger has answered nothing.
+    /// Since when the ledger has not answered.
     pub unanswered_since: Option<Instant>,
 }
 
@@ -87,21 +87,21 @@ impl LookupProgress {
 /// When to ask next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextRound {
-    /// Batches ended, and the batches that depend on them may lead to more questions.
+    /// Batches ended, and the batches that depend on them may require more questions.
     AtOnce,
-    /// There may be more to ask about than one round has.
+    /// There may be more questions than fit into one round.
     Soon,
     /// Nothing is left.
     AfterInterval,
 }
 
-/// Gets the services that have a batch to submit after an answer.
+/// Called with the services that have a batch to submit after an answer.
 type ReadyListener = dyn Fn(&[ServiceId]) + Send + Sync;
 
-/// Asks the ledger whether it has transactions that other clients have sent to it: batches may depend on them.
+/// Asks the ledger whether it has missing transactions, which other clients may have sent to it.
 ///
-/// It is a job of its own, so that no poll waits for it. A batch that misses a transaction for too long
-/// is held. One that depends on an invalid batch ends when the ledger does not have the transaction.
+/// It is a separate job, so that polls do not wait for it. A batch whose transaction is missing for too long is held. A
+/// batch that depends on an invalid batch ends if the ledger does not have the transaction.
 pub struct MissingTransactionMonitor {
     store: Arc<Mutex<dyn MissingTransactionStore>>,
     ledger: Arc<dyn Ledger>,
@@ -125,7 +125,7 @@ impl MissingTransactionMonitor {
         Self { store, ledger, ready, options, progress, failures }
     }
 
-    /// How its questions go on.
+    /// The progress of its questions.
     pub fn progress(&self) -> LookupProgress {
         self.progress.clone()
     }
@@ -148,7 +148,7 @@ impl MissingTransactionMonitor {
 
     /// Asks once, and returns the pause until the next time.
     async fn work(&mut self, blocking: &BlockingPool, shutdown: &Shutdown) -> Duration {
-        // A ledger that does not answer must not keep batches from being held.
+        // Batches must be held even if the ledger does not answer.
         let asked = self.ask(blocking, shutdown).await;
         let next = *asked.as_ref().unwrap_or(&NextRound::AfterInterval);
         let (held, read) = (self.hold(blocking).await, self.read_lag(blocking).await);
@@ -208,7 +208,7 @@ impl MissingTransactionMonitor {
         }
     }
 
-    /// Has a thread that may block use the store.
+    /// Calls the store on a thread that may block.
     async fn stored<T: Send + 'static>(
         &self,
         blocking: &BlockingPool,
@@ -224,8 +224,8 @@ impl MissingTransactionMonitor {
         Ok(())
     }
 
-    /// Ends what depends on transactions that the ledger does not have and that no batch can bring. Returns
-    /// whether there was any.
+    /// Ends the batches that depend on transactions that the ledger does not have and no batch can provide. Returns
+    /// whether there were any.
     async fn end(&mut self, blocking: &BlockingPool, absent: Vec<ItemId>) -> BatchResult<bool> {
         let ended = self.stored(blocking, move |store| store.absent_at_ledger(&absent));
         let EndedDependents { ended, ready } = ended.await?;
@@ -257,10 +257,10 @@ impl MissingTransactionMonitor {
     }
 }
 
-/// Failures are not told apart by services.
+/// Failures are logged for all services together.
 const ALL: &str = "all";
 
-/// Those of these transactions that were not answered. They are looked for again soon.
+/// Those of these transactions without an answer. They are looked up again soon.
 fn without_answer(asked: &[ItemId], answers: Option<&TransactionAnswers>) -> Vec<ItemId> {
     let answered: HashSet<&ItemId> =
         answers.iter().flat_map(|it| it.applied.iter().chain(&it.absent)).collect();

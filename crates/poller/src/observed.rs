@@ -1,8 +1,8 @@
-//! How long this process has seen unresolved batches in their present attempt and state.
+//! How long this process has observed unresolved batches in their present attempt and state.
 //!
-//! Whether a batch may be sent again depends on how long it has been in doubt. Only time that this
-//! process has measured counts, because a clock may have been set since a time was stored. So after a
-//! restart or a takeover the wait starts anew.
+//! Whether a batch may be sent again depends on how long it has been in doubt. Only time that this process has measured
+//! counts, because a clock may have been set since a time was stored. The wait therefore starts anew after a restart or
+//! a takeover.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use grid_batch_work::{Observed, Restored, Work};
 
 use crate::evidence::search;
 
-/// Records that the batch was read from the store, and returns how long it has been like this.
+/// Records that the batch was read from the store, and returns how long it has been in its attempt and state.
 pub(crate) fn see(work: &mut Work, batch: &UnresolvedBatch, now: MonotonicTime) -> Duration {
     let mut entered = work.enter(batch.service_id.as_str());
     if is_restored(batch) {
@@ -36,11 +36,11 @@ pub(crate) fn see(work: &mut Work, batch: &UnresolvedBatch, now: MonotonicTime) 
     seen_for(work, batch, now)
 }
 
-/// How long the batch has been seen like this; zero if it was not.
+/// How long the batch has been observed in its attempt and state; zero if it has not been.
 ///
-/// What was sent in the time that a restored database has lost was sent before its mark, for all
-/// batches of a service alike. So the time of a batch that was never tried is that of its service:
-/// a long queue waits once, not once for each batch.
+/// For a batch of a restored database that was never tried, the time of its service is used: any attempt that the
+/// database has lost was sent before the restore, for all batches alike. A long queue thus waits once, not once for
+/// each batch.
 pub(crate) fn seen_for(work: &Work, batch: &UnresolvedBatch, now: MonotonicTime) -> Duration {
     let first_seen = if is_restored(batch) {
         let seen =
@@ -54,7 +54,7 @@ pub(crate) fn seen_for(work: &Work, batch: &UnresolvedBatch, now: MonotonicTime)
     first_seen.map_or(Duration::ZERO, |first_seen| now.since(first_seen))
 }
 
-/// Only a restored database has batches in doubt that were never tried.
+/// A batch that is in doubt but was never tried can only come from a restored database.
 fn is_restored(batch: &UnresolvedBatch) -> bool {
     batch.attempt_id.attempt == 0
 }
@@ -80,7 +80,7 @@ mod tests {
         let mut id = [0; 64];
         id[..8].copy_from_slice(&number.to_be_bytes());
         let (service_id, id) = ("s".parse().unwrap(), ItemId::from_bytes(id));
-        // Stored times do not count.
+        // Stored times are ignored.
         UnresolvedBatch::new(service_id, id, AttemptId { attempt, epoch }, state)
     }
 

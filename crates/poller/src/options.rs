@@ -12,20 +12,20 @@ pub const POLL_INTERVAL_VARIABLE: &str = "GRID_BATCH_POLL_INTERVAL";
 /// The options of a polling monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorOptions {
-    /// How often to read pending batches from the store that were not reported to the monitor,
-    /// and the longest time from the acceptance of a batch to the first request for its status. The
-    /// first request comes earlier at a ledger that commits sooner.
+    /// How often to search the store for pending batches that were not reported to the monitor. It is also the longest
+    /// time from the acceptance of a batch to the first request for its status; the first request comes earlier if the
+    /// ledger usually commits sooner.
     pub poll_interval: Duration,
-    /// The shortest time from the acceptance of a batch to the first request for its status, unless an
-    /// event triggers one. Not more than `poll_interval` counts.
+    /// The shortest time from the acceptance of a batch to the first request for its status, unless an event triggers
+    /// one. It is capped at `poll_interval`.
     pub shortest_interval: Duration,
     /// The longest time between two requests for the status of a batch.
     pub longest_interval: Duration,
     /// The shortest time between the starts of two status requests for one service.
     pub trigger_gap: Duration,
-    /// Limit on the number of requests for statuses in a second, those that are triggered not counted.
+    /// Limit on the number of status requests per second, not counting those that are triggered.
     pub requests_per_second: u32,
-    /// Limit on the number of batches to ask for with one request.
+    /// Limit on the number of batches in one request.
     pub batch_limit: usize,
     /// The time limit of one request to a ledger. The reader's own limit should be shorter.
     pub answer_limit: Duration,
@@ -38,14 +38,14 @@ pub struct MonitorOptions {
     /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
 
-    /// Evidence is looked for when a batch has been pending or valid for this long. Before, it is only
-    /// looked for if the ledger does not report the batch, and its absence does not count.
+    /// Evidence is searched when a batch has been pending or valid for this long. Before that, it is searched only if
+    /// the ledger does not report the batch, and absence does not count.
     pub quiet_after: Duration,
-    /// The facts of the ledger: evidence that they do not admit is taken as inconclusive. `None`: all evidence counts.
+    /// The facts of the ledger. Evidence that they do not allow is treated as inconclusive. `None`: all evidence
+    /// counts.
     pub facts: Option<LedgerFacts>,
-    /// Evidence of absence is not trusted before this time: an aborted submission may still arrive.
-    /// This time and the next two are measured from when the monitor first sees the batch in its
-    /// attempt and state.
+    /// Evidence of absence is not trusted before this time, because an aborted submission may still arrive. This time
+    /// and the next two are measured from when the monitor first sees the batch in its attempt and state.
     pub believe_absence_after: Duration,
     /// The inconclusive policy applies when evidence has been inconclusive for this long.
     pub hold_after: Duration,
@@ -53,12 +53,12 @@ pub struct MonitorOptions {
     pub give_up_after: Duration,
     /// A batch that is absent after this many attempts is held.
     pub max_attempts: u32,
-    /// A warning is logged at the latest when no batch of a service has ended for this long although one
-    /// is under way.
+    /// A warning is logged at the latest when a batch of a service is under way and none of its batches has ended for
+    /// this long.
     pub warn_after: Duration,
-    /// How long a request that a submitter gave up may still arrive at the ledger. It is
-    /// measured from when the monitor first sees the present attempt; a batch with an earlier one that
-    /// may arrive does not end as invalid before that.
+    /// How long a request that a submitter gave up may still arrive at the ledger. It is measured from when the monitor
+    /// first sees the present attempt. Until then, a batch with an earlier attempt that may arrive does not end as
+    /// invalid.
     pub late_arrival_limit: Duration,
 }
 
@@ -148,14 +148,14 @@ impl MonitorOptions {
         ])
     }
 
-    /// How long the table keeps what nothing reports the end of: twice the longest time between two reads of an
-    /// unresolved batch, or between two warnings.
+    /// How long the table keeps records whose end is not reported: twice the longest time between two reads of an
+    /// unresolved batch or between two warnings.
     pub(crate) fn keep(&self) -> Duration {
         let longest = self.longest_interval.max(self.quiet_after).max(self.believe_absence_after);
         longest.max(self.warn_after).saturating_mul(2)
     }
 
-    /// How often a batch is looked at of whose ledger nothing is known yet.
+    /// How often a batch is polled while nothing is known about the times of its ledger.
     pub(crate) fn pace(&self) -> PollPace {
         PollPace { interval: self.poll_interval, longest: self.longest_interval }
     }

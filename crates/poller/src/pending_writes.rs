@@ -7,11 +7,11 @@ use log::error;
 
 use crate::{MonitorCounters, poller_store::PollerStore, stats::to_u64};
 
-/// Writes that wait for the store, to be made together.
+/// Writes that wait for the store and are made together.
 ///
-/// They are kept while the store is unavailable. Their number is bounded, because the monitor reads
-/// no more due batches meanwhile. Those about a service that another transaction keeps locked are
-/// dropped, so that no other service waits for it: the ledger is asked again when the service is due.
+/// They are kept while the store is unavailable. Their number is bounded, because the monitor reads no more due batches
+/// meanwhile. Writes for a service that another transaction keeps locked are dropped, so that other services do not
+/// wait for it; the ledger is asked again when the service is due.
 #[derive(Debug)]
 pub(crate) struct PendingWrites<I, T> {
     /// Statuses by service.
@@ -49,7 +49,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
         }
     }
 
-    /// Adds batches that the ledger was asked for without a reported status.
+    /// Adds batches for which the ledger was asked but reported no status.
     pub(crate) fn add_checked(&mut self, batches: impl IntoIterator<Item = I>) {
         self.checked.extend(batches);
     }
@@ -147,7 +147,7 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
                     let UnresolvedBatch { service_id, batch_id, .. } = &resolution.0;
                     error!(
                         service:% = service_id, batch_id:% = batch_id, error:% = error;
-                        "the store refused a resolution; evidence is looked for again later"
+                        "the store refused a resolution; evidence is searched again later"
                     );
                 }
             }

@@ -10,9 +10,8 @@ use crate::instant::after;
 
 /// A queue of jobs. Each service has at most one in flight.
 ///
-/// A job whose service is busy, or was started less than the gap ago, is passed over, and so are those
-/// that the limits of their nodes do not let start. Nodes take turns. Jobs of services that failed last
-/// time come after all others.
+/// A job is skipped if its service is busy or was started less than the gap ago, or if the limits of its node do not
+/// allow it. Nodes take turns. Jobs of services whose last request failed come after all others.
 #[derive(Debug)]
 pub(crate) struct PerServiceQueue<J> {
     groups: VecDeque<WaitingJobs<J>>,
@@ -37,7 +36,7 @@ pub(crate) trait ServiceJob {
 }
 
 impl<J: ServiceJob> PerServiceQueue<J> {
-    /// A queue that starts the jobs of one service at least `gap` apart, within these limits.
+    /// A queue that obeys these limits and starts the jobs of one service at least `gap` apart.
     pub(crate) fn new(gap: Duration, limits: RequestLimits) -> Self {
         let (groups, waiting, in_flight, started_at) = Default::default();
         Self { groups, waiting, in_flight, started_at, gap, limits }
@@ -69,7 +68,7 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         Some(job)
     }
 
-    /// Takes up to `count` other jobs of a service whose job was started, to be done with that one.
+    /// Takes up to `count` other jobs of a service whose job was started, to be done together with it.
     pub(crate) fn take_more(&mut self, service: &str, count: usize) -> Vec<J> {
         let mut taken = Vec::new();
         for waiting in &mut self.groups {
@@ -100,7 +99,7 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         })
     }
 
-    /// A job of this service does not wait any more.
+    /// Records that a job of this service has left the queue.
     fn left(&mut self, service: &str) {
         if let Some(count) = self.waiting.get_mut(service) {
             *count -= 1;
@@ -117,14 +116,14 @@ impl<J: ServiceJob> PerServiceQueue<J> {
         }
     }
 
-    /// Records that the job of this service started and nothing was sent.
+    /// Records that the job of this service started but nothing was sent.
     pub(crate) fn dropped(&mut self, service: &str) {
         if let Some(request) = self.in_flight.remove(service) {
             self.limits.give_back(request);
         }
     }
 
-    /// Whether a new job of this service could start at once, but for the limits of its node.
+    /// Whether a new job of this service could start at once, apart from the limits of its node.
     pub(crate) fn is_ready(&self, service: &str, now: Instant) -> bool {
         self.may_start(service, now) && !self.is_busy(service)
     }

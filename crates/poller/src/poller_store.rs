@@ -12,7 +12,7 @@ use crate::{
     service_search::{pause_after, read_to_end},
 };
 
-/// The store in its three roles. A panic of the store is returned as an error.
+/// The store in its three roles. If the store panics, an error is returned.
 pub(crate) struct PollerStore<I, T> {
     pub(crate) pending: Box<dyn PendingBatchStore<Id = I>>,
     pub(crate) updater: Box<dyn BatchUpdater<Status = T>>,
@@ -45,8 +45,7 @@ impl<I: BatchId, T: BatchStatus> PollerStore<I, T> {
         Ok(())
     }
 
-    /// All pending batches of these services. If the store is not read by service, they may be those of a short
-    /// time ago.
+    /// All pending batches of these services. If the store cannot be read by service, the result may be slightly old.
     pub(crate) fn pending_batches_of(
         &mut self,
         services: &[String],
@@ -65,7 +64,7 @@ impl<I: BatchId, T: BatchStatus> PollerStore<I, T> {
     fn read_all(&mut self, first_limit: usize) -> BatchResult<()> {
         let started = Instant::now();
         let read = |limit| self.call(|| self.pending.get_pending_batch_ids(limit)).map(Some);
-        // There are about as many as at the last read.
+        // The number is probably about the same as at the last read.
         let batches = read_to_end(self.all.count.saturating_add(first_limit), read)?;
         self.all = AllPending::new(batches.unwrap_or_default(), started);
         Ok(())
@@ -113,8 +112,8 @@ impl<I: BatchId, T: BatchStatus> PollerStore<I, T> {
 
 /// All pending batches of a store that cannot be read by service, as one read returned them.
 ///
-/// Such a store can only be read from its first batch on, so each read costs as much as there are pending
-/// batches. One read therefore serves many polls: it counts for several times as long as it took.
+/// Such a store can only be read from its first batch on, so the cost of each read grows with the number of pending
+/// batches. One read therefore serves many polls: it stays valid for several times as long as it took.
 pub(crate) struct AllPending<I> {
     by_service: HashMap<String, Vec<I>>,
     count: usize,

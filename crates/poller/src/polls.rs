@@ -9,25 +9,24 @@ use grid_batch_work::{
 
 use crate::{MonitorOptions, request_budget::RequestBudget};
 
-/// When to ask the ledger next for the batches of each service that has some under way.
+/// When to poll the ledger next for each service that has batches under way.
 ///
-/// A service is first asked for when its batch is usually committed, then soon again, and less often the
-/// longer the batch takes, but not less often than at core's [`PollPace`] with the poll interval. If the budget
-/// is spent, the services that have been due for longest come first.
+/// A service is first polled when its batch is usually committed, then again soon, and less often the longer the batch
+/// takes, but at least at core's [`PollPace`] with the poll interval. If the budget is spent, the services that have
+/// been due longest come first.
 ///
-/// A service has a next time as long as it is in the schedule, whatever becomes of its requests.
+/// As long as a service is in the schedule, it has a next poll, whatever happens to its requests.
 #[derive(Debug)]
 pub(crate) struct Polls {
     table: WorkTable,
-    /// Whether the ledger says that batches are valid before they are committed.
+    /// Whether the ledger reports batches as valid before they are committed.
     reports_valid: bool,
     intervals: Intervals,
     budget: RequestBudget,
     pace: PollPace,
 }
 
-/// Enters that the ledger has accepted the batch. Returns whether no other batch was entered since the poller last
-/// looked.
+/// Records that the ledger has accepted the batch. Returns whether it is the first since the poller last looked.
 pub(crate) fn enter_accepted(work: &mut Work, service_id: &str, batch_id: &str) -> bool {
     let is_first = work.due.count(DueKind::Accepted) == 0;
     if work.due.count(DueKind::Accepted) < Work::CAPACITY {
@@ -83,13 +82,13 @@ impl Polls {
         set(work, service_id, next, |poll| poll.since = now);
     }
 
-    /// The store has batches of the service. If it is not in the schedule, it is due now.
+    /// Records that the store has batches of the service. If it is not in the schedule, it is due now.
     pub(crate) fn found(&self, service_id: &str, now: MonotonicTime) {
         found(&mut self.table.lock(), service_id, now);
     }
 
-    /// Takes up to `count` services that are due, as far as the budget allows. Those with a request
-    /// under way are left for later.
+    /// Takes up to `count` services that are due, as far as the budget allows. Services with a request in flight are
+    /// left for later.
     pub(crate) fn take_due(
         &mut self,
         now: MonotonicTime,
@@ -118,13 +117,13 @@ impl Polls {
         due
     }
 
-    /// Puts services back that were taken and not asked for.
+    /// Puts back a service that was taken but not polled.
     pub(crate) fn put_back(&self, service_id: &str, now: MonotonicTime) {
         set(&mut self.table.lock(), service_id, now, |_| ());
     }
 
-    /// The ledger is asked for these batches now, which are all of the service that are under way. It is asked
-    /// seldom if all are held. Each batch comes with whether it is held.
+    /// Records that the ledger is asked about these batches now, which are all batches of the service under way. Each
+    /// comes with a flag that says whether it is held. If all are held, the ledger is asked rarely.
     pub(crate) fn asked_about<'a>(
         &self,
         service_id: &str,
@@ -159,13 +158,13 @@ impl Polls {
         });
         service.asked = Some((now, cause));
         if let Some(poll) = &mut service.poll {
-            // A request that a trigger leads to uses no budget, and what it finds returns none.
+            // A triggered request uses no budget, so the batches that it finds return none.
             poll.has_used_budget &= cause == PollCause::Schedule;
         }
         self.set_next(&mut work, service_id, are_held, now);
     }
 
-    /// The next poll follows one that is made now.
+    /// Sets the next poll after one that is made now.
     fn set_next(&self, work: &mut Work, service_id: &str, are_held: bool, now: MonotonicTime) {
         let pause = if are_held {
             self.pace.longest.max(self.pace.interval)
@@ -209,9 +208,9 @@ impl Polls {
         expected.map(|decision| decision.max(self.intervals.shortest))
     }
 
-    /// A request for the service failed: it is repeated after increasing delays, however old its batches are.
-    /// The delays stay short while a node does not answer, so that its return is noticed. The trigger of the
-    /// request does not lead to another one.
+    /// Records that a request for the service failed. It is repeated after increasing delays, however old the batches
+    /// are. The delays stay short while a node does not answer, so that its return is noticed. The trigger of the
+    /// failed request is not repeated.
     pub(crate) fn failed(&self, service_id: &str, is_outage: bool, now: MonotonicTime) {
         let mut work = self.table.lock();
         if poll_mut(&mut work, service_id).is_none() {
@@ -226,7 +225,7 @@ impl Polls {
         bring_forward(&mut work, service_id, now.plus(delay));
     }
 
-    /// Makes the services due whose last request failed and for which this is true.
+    /// Makes those services due whose last request failed and for which `is_chosen` is true.
     pub(crate) fn retry_failed(&self, is_chosen: impl Fn(&str) -> bool, now: MonotonicTime) {
         let failed: Vec<WorkKey> =
             self.table.lock().due.of(DueKind::Failed).map(|(_, key)| key.clone()).collect();
@@ -243,7 +242,7 @@ impl Polls {
         }
     }
 
-    /// The ledger has answered about these batches. Each comes with whether it was reported.
+    /// Records the ledger's answer about these batches. Each comes with a flag that says whether it was reported.
     pub(crate) fn answered<'a>(
         &self,
         service_id: &str,
@@ -262,7 +261,7 @@ impl Polls {
         }
     }
 
-    /// The ledger has committed the batch.
+    /// Records that the ledger has committed the batch.
     pub(crate) fn committed(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
         let mut work = self.table.lock();
         if let Some(seen) = work.service(service_id).and_then(|it| seen_commit(it, batch_id)) {
@@ -271,7 +270,7 @@ impl Polls {
         end(&mut work, &mut self.budget, service_id, batch_id, now);
     }
 
-    /// The ledger has found the batch valid. Now only its commit is awaited.
+    /// Records that the ledger has found the batch valid, so that only its commit is awaited.
     pub(crate) fn valid(&mut self, service_id: &str, batch_id: &str) {
         self.reports_valid = true;
         let mut work = self.table.lock();
@@ -281,8 +280,9 @@ impl Polls {
         }
     }
 
-    /// The ledger has not said whether the batch of the service is valid. It is asked again soon, and less often the
-    /// older the batch is, if that tells of an invalid batch before its commit would be late.
+    /// Records that the ledger has not reported yet whether the batch of the service is valid. If an invalid batch can
+    /// thus be found before its commit would be late, the ledger is asked again soon, and less often the older the
+    /// batch is.
     pub(crate) fn undecided(&self, service_id: &str, now: MonotonicTime) {
         let mut work = self.table.lock();
         let is_expected = self.reports_valid && self.expected_decision(&work, service_id).is_some();
@@ -292,7 +292,7 @@ impl Polls {
         bring_forward(&mut work, service_id, now.plus(pause));
     }
 
-    /// The ledger has found the batch invalid.
+    /// Records that the ledger has found the batch invalid.
     pub(crate) fn invalid(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
         let mut work = self.table.lock();
         let batch = work.batch_mut(service_id, batch_id);
@@ -307,7 +307,7 @@ impl Polls {
         end(&mut self.table.lock(), &mut self.budget, service_id, batch_id, now);
     }
 
-    /// The batch is not under way until it is submitted again.
+    /// Records that the batch is not under way until it is submitted again.
     pub(crate) fn left(&mut self, service_id: &str, batch_id: &str, now: MonotonicTime) {
         let mut work = self.table.lock();
         refund_request(&mut work, &mut self.budget, service_id, now);
@@ -324,7 +324,7 @@ impl Polls {
         }
     }
 
-    /// No batch of the service is under way any more.
+    /// Removes the service, because no batch of it is under way any more.
     pub(crate) fn remove(&self, service_id: &str) {
         let mut work = self.table.lock();
         if let Some(service) = work.services.get_mut(service_id) {
@@ -340,8 +340,8 @@ impl Polls {
         Some(next.since(now).max(self.budget.wait(now)))
     }
 
-    /// The pace at which the store is read for services that are not in the schedule. It is slower
-    /// than that of the schedule, so that the store returns few others.
+    /// The pace at which the store is searched for services that are not in the schedule. It is slower than that of the
+    /// schedule, so that the store returns few services that are scheduled already.
     pub(crate) fn store_pace(&self) -> PollPace {
         let services = self.table.lock().due.count(DueKind::Poll);
         let interval = self.pace.interval.max(self.budget.time_for(services) * 2);
@@ -355,7 +355,7 @@ fn awaited(service: &ServiceWork) -> impl Iterator<Item = &UnderWay> {
     under_way.filter(|batch| batch.is_awaited())
 }
 
-/// When the only batch was accepted, if the ledger has not said whether it is valid.
+/// When the only batch was accepted, if the ledger has not reported whether it is valid.
 fn only_undecided(service: &ServiceWork) -> Option<MonotonicTime> {
     let mut batches = awaited(service);
     let batch = batches.next().filter(|batch| !batch.is_valid)?;
@@ -373,7 +373,8 @@ fn seen_commit(service: &ServiceWork, batch_id: &str) -> Option<SeenCommit> {
     })
 }
 
-/// The ledger has said whether the batch is valid. Returns when, the first time, if its acceptance is known.
+/// Records that the ledger has reported whether the batch is valid. The first time, returns when, if the acceptance is
+/// known.
 fn decided(batch: &mut BatchWork) -> Option<SeenDecision> {
     let batch = batch.under_way.as_mut()?;
     let asked = batch.asked?;
@@ -383,7 +384,7 @@ fn decided(batch: &mut BatchWork) -> Option<SeenDecision> {
     Some(SeenDecision { undecided_until, decided_by: asked.since(accepted) })
 }
 
-/// The ledger is not asked about the batch until it is accepted again. How long it has been under way stays known.
+/// Stops polling the batch until it is accepted again. The time for which it has been under way is kept.
 fn leave(batch: &mut BatchWork) {
     let Some(UnderWay { newly_accepted, since, .. }) = batch.under_way.take() else { return };
     if newly_accepted.is_some() || since.is_some() {
@@ -410,8 +411,8 @@ fn end(
     work.remove_unneeded(service_id, Some(batch_id));
 }
 
-/// Returns the last request of the service to the budget, because it found an ended batch. Such requests are
-/// limited by the number of batches.
+/// Returns the last request of the service to the budget, because it found an ended batch. The number of such requests
+/// is limited by that of the batches.
 fn refund_request(
     work: &mut Work,
     budget: &mut RequestBudget,
@@ -440,7 +441,7 @@ fn next_poll(work: &Work, service_id: &str) -> Option<MonotonicTime> {
     work.service(service_id)?.poll.as_ref()?.due.as_ref().map(Due::at)
 }
 
-/// Has the service polled at this time if its next poll is later.
+/// Moves the next poll of the service to this time if it is later.
 fn bring_forward(work: &mut Work, service_id: &str, at: MonotonicTime) {
     if let Some(next) = next_poll(work, service_id) {
         set(work, service_id, next.min(at), |_| ());
@@ -456,7 +457,7 @@ fn set(work: &mut Work, service_id: &str, next: MonotonicTime, change: impl FnOn
     change(poll);
     if due.count(DueKind::Poll) > Work::CAPACITY {
         let last = due.of(DueKind::Poll).next_back().map(|(_, last)| last.clone());
-        // It is found again when the store's pace allows it.
+        // The search of the store finds it again later.
         last.iter().for_each(|last| remove(work, &last.service_id));
     }
 }
@@ -502,7 +503,7 @@ mod tests {
         schedule.take_due(at(millis), usize::MAX, |_| false)
     }
 
-    /// When the service is asked for until `end`, if it takes a turn as soon as it is due.
+    /// The times until `end` at which the service is polled, if it takes its turn as soon as it is due.
     fn turns(schedule: &mut Polls, end: u64) -> Vec<u64> {
         (0..=end).filter(|millis| !take(schedule, *millis).is_empty()).collect()
     }
@@ -639,7 +640,7 @@ mod tests {
         schedule.remove("a");
     }
 
-    /// A schedule that has learned that the events of service "a" come 400 ms after an acceptance.
+    /// A schedule that has learned that events of service "a" come 400 ms after an acceptance.
     fn schedule_with_events() -> Polls {
         let mut schedule = schedule();
         for second in 0..50u64 {
@@ -672,7 +673,7 @@ mod tests {
         accept(&schedule, "a", 70_000);
         assert_eq!(wait(&schedule, 70_000), 75);
         ask(&mut schedule, 70_075);
-        // Whether this ledger says that batches are valid is not known.
+        // It is not known whether this ledger reports batches as valid.
         schedule.undecided("a", at(70_080));
         assert_eq!(wait(&schedule, 70_080), 440);
     }
@@ -784,7 +785,7 @@ mod tests {
             ends.map(|(start, end)| end - start).max()
         };
         let longest = turns.values().filter_map(longest_pause).max();
-        // All have a turn every 20 s, until they are old enough to be asked for less often.
+        // Each has a turn every 20 s until it is old enough to be polled less often.
         assert!(turns.len() == SERVICES && longest <= Some(51), "{}: {longest:?}", turns.len());
     }
 

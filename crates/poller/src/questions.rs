@@ -1,15 +1,15 @@
-//! About which services' next batches the ledger is to be asked.
+//! The services about whose next batches the ledger is to be asked.
 
 use std::time::Duration;
 
 use grid_batch_core::{MonotonicTime, ServiceId};
 use grid_batch_work::{DueKind, Entered, Question, Work, WorkKey};
 
-/// Answers count for a short time only, so the ledger is asked again soon.
+/// Answers are only used for a short time, so the ledger is asked again soon.
 const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 
-/// Requests a question about the next batches of the service unless the last one is sufficient: the ledger has not
-/// accepted at least half of its batches. Returns whether it is requested.
+/// Requests a question about the next batches of the service, unless the last one is sufficient because the ledger has
+/// not accepted half of its batches yet. Returns whether a question was requested.
 pub(crate) fn request(work: &mut Work, service_id: &ServiceId, now: MonotonicTime) -> bool {
     forget_old(work, now);
     let Entered { key, service, due, .. } = work.enter(service_id.as_str());
@@ -22,7 +22,7 @@ pub(crate) fn request(work: &mut Work, service_id: &ServiceId, now: MonotonicTim
     !is_sufficient
 }
 
-/// The ledger has accepted a batch of the service.
+/// Records that the ledger has accepted a batch of the service.
 pub(crate) fn accepted(work: &mut Work, service_id: &ServiceId) {
     let service = work.services.get_mut(service_id.as_str());
     if let Some(question) = service.and_then(|service| service.question.as_mut()) {
@@ -30,7 +30,7 @@ pub(crate) fn accepted(work: &mut Work, service_id: &ServiceId) {
     }
 }
 
-/// Takes the requested services for which this is true.
+/// Takes the requested services for which `is_ready` is true.
 pub(crate) fn take(work: &mut Work, is_ready: impl Fn(&str) -> bool) -> Vec<ServiceId> {
     let keys = work.due.of(DueKind::Question).map(|(_, key)| key);
     let ready: Vec<WorkKey> = keys.filter(|key| is_ready(&key.service_id)).cloned().collect();
@@ -42,7 +42,7 @@ pub(crate) fn take(work: &mut Work, is_ready: impl Fn(&str) -> bool) -> Vec<Serv
     ready.iter().filter_map(|key| key.service_id.parse().ok()).collect()
 }
 
-/// The ledger is asked about this many of the service's next batches.
+/// Records that the ledger is asked about this many of the service's next batches.
 pub(crate) fn asked(work: &mut Work, service_id: &ServiceId, batches: usize, now: MonotonicTime) {
     forget_old(work, now);
     let Entered { key, service, due, .. } = work.enter(service_id.as_str());

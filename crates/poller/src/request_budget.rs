@@ -2,16 +2,16 @@ use std::time::Duration;
 
 use grid_batch_core::MonotonicTime;
 
-/// Limits the requests that are sent in a second, whatever their number of services.
+/// Limits the number of requests per second, however many services there are.
 ///
-/// A short pause is made up for: up to a tenth of a second's requests may be sent at once.
+/// After a short pause, up to a tenth of a second's requests may be sent at once.
 #[derive(Debug)]
 pub(crate) struct RequestBudget {
-    /// The time between two requests that are evenly spread.
+    /// The time between two requests if they are spread evenly.
     spacing: Duration,
     /// The number of requests that may be sent at once after a pause.
     burst: u32,
-    /// When all requests so far would have been sent, if they were evenly spread.
+    /// When all requests so far would have been sent if they were spread evenly.
     spent_until: MonotonicTime,
 }
 
@@ -45,8 +45,8 @@ impl RequestBudget {
         self.spent_until = now.plus(left.saturating_sub(self.spacing.saturating_mul(requests)));
     }
 
-    /// How long to wait until it is worth sending again: half a burst at least, so that one read of
-    /// the store serves several requests.
+    /// How long to wait until at least half a burst is available, so that one read of the store serves several
+    /// requests.
     pub(crate) fn wait(&self, now: MonotonicTime) -> Duration {
         if self.available(now) > 0 {
             return Duration::ZERO;

@@ -6,9 +6,10 @@ use grid_batch_core::{
 
 use crate::{InconclusivePolicy, MonitorOptions, failure_log::FailureLog};
 
-/// How long a batch is in its state before evidence is looked for. `None`: not in this state.
+/// How long a batch must be in its state before evidence is searched. `None`: evidence is not searched in this state.
 ///
-/// It is due at once if the ledger does not report a batch that it had accepted, because it may have lost it.
+/// Evidence is due at once if the ledger does not report a batch that it had accepted, because it may have lost the
+/// batch.
 pub(crate) fn evidence_due_after(
     batch: &UnresolvedBatch,
     is_due: bool,
@@ -22,8 +23,8 @@ pub(crate) fn evidence_due_after(
     }
 }
 
-/// The report as it counts: inconclusive if the facts of the ledger do not admit its evidence. That is logged once for
-/// each service.
+/// The report to use: inconclusive if the facts of the ledger do not allow its evidence. This is logged once for each
+/// service.
 pub(crate) fn admitted(
     batch: &UnresolvedBatch,
     report: EvidenceReport,
@@ -42,10 +43,10 @@ pub(crate) fn admitted(
     EvidenceReport { evidence: Evidence::Inconclusive, provable_in: None, ..report }
 }
 
-/// Whether this evidence does not count yet, for a batch that has been in its state for `time_in_state`.
+/// Whether it is too early to use this evidence about a batch that has been in its state for `time_in_state`.
 ///
-/// A ledger may not report a batch for a while that it has accepted. Until the batch is quiet, nothing
-/// that depends on that has it submitted again. A hold only waits for `hold_after`.
+/// A ledger may fail to report an accepted batch for a while. Until the batch is quiet, evidence that depends on such
+/// reports does not cause it to be submitted again. A hold only waits for `hold_after`.
 pub(crate) fn is_too_early(
     batch: &UnresolvedBatch,
     evidence: Evidence,
@@ -62,7 +63,7 @@ pub(crate) fn is_too_early(
     was_accepted && may_resubmit && time_in_state < options.quiet_after
 }
 
-/// What follows from evidence about a batch that this process has seen in its attempt and state for
+/// The resolution that follows from evidence about a batch that this process has observed in its attempt and state for
 /// `seen_for`.
 pub(crate) fn resolve(
     batch: &UnresolvedBatch,
@@ -131,7 +132,7 @@ fn why_invalid(batch: &UnresolvedBatch, report: &EvidenceReport) -> String {
     }
 }
 
-/// Why evidence is inconclusive, with the last error: it may say what an operator should look at.
+/// Why evidence is inconclusive, with the last error, which may help an operator.
 fn without_evidence(batch: &UnresolvedBatch) -> String {
     let reason = "no evidence shows whether the ledger has the batch";
     match &batch.last_error {
@@ -140,8 +141,8 @@ fn without_evidence(batch: &UnresolvedBatch) -> String {
     }
 }
 
-/// What follows from evidence about a batch that the ledger has reported as invalid. It is never sent
-/// again.
+/// The resolution that follows from evidence about a batch that the ledger has reported as invalid. Such a batch is
+/// never sent again.
 fn resolve_invalid(
     batch: &UnresolvedBatch,
     evidence: Evidence,
@@ -193,7 +194,7 @@ fn hold(batch: &UnresolvedBatch, seen_for: Duration, reason: &str) -> Resolution
     if batch.held { no_change() } else { Resolution::Hold(hold_reason(batch, seen_for, reason)) }
 }
 
-/// Holds the batch so that no evidence has it submitted again.
+/// Holds the batch so that evidence does not cause it to be submitted again.
 fn hold_until_decision(batch: &UnresolvedBatch, seen_for: Duration, reason: &str) -> Resolution {
     if batch.held_until_decision {
         no_change()

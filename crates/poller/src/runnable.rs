@@ -7,7 +7,7 @@ use crate::{
     MonitorCounters, PollTrigger, RunningPollingMonitor, leader::Leader, parts::PollerParts,
 };
 
-/// A polling monitor that is configured and not running: new from its builder, or stopped.
+/// A polling monitor that is configured but not running: new from its builder, or stopped.
 pub struct RunnablePollingMonitor<I, T>(pub(crate) PollerParts<I, T>);
 
 impl<I, T> RunnablePollingMonitor<I, T>
@@ -24,7 +24,7 @@ where
         };
         let (shutdown, handle) = (Shutdown::new(), jobs.handle().clone());
         let requested = shutdown.clone();
-        // Its store blocks, and it must not wait behind others who use it.
+        // It has its own thread, because its store blocks and it must not wait behind other work.
         let job = jobs.thread("poll-leader", shutdown, move || {
             Leader::new(self.0, handle, requested).run()
         })?;

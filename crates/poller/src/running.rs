@@ -10,9 +10,9 @@ use crate::{
 
 /// The handle of a running polling monitor.
 ///
-/// Every way to end it does the same: no new requests are sent. Requests in flight may go on for up
-/// to [`drain_limit`](crate::MonitorOptions::drain_limit), and their answers are written. Dropping
-/// the handle requests this and does not wait for it.
+/// However it is ended, no new requests are sent. Requests in flight may continue for up to
+/// [`drain_limit`](crate::MonitorOptions::drain_limit), and their answers are written. Dropping the handle requests
+/// this but does not wait for it.
 pub struct RunningPollingMonitor<I, T> {
     pub(crate) job: Job<PollerParts<I, T>>,
     pub(crate) trigger: PollTrigger,

@@ -8,7 +8,7 @@ use crate::instant::after;
 /// A search pauses for at least this many times as long as it took.
 const PAUSE_FACTOR: u32 = 4;
 
-/// When to read from the store, at an interval, which services have pending batches.
+/// When to search the store for services with pending batches, which is done at an interval.
 #[derive(Debug)]
 pub(crate) struct ServiceSearch {
     interval: Duration,
@@ -29,7 +29,7 @@ impl ServiceSearch {
         self.next.min(after(now, self.interval))
     }
 
-    /// A search has come to its end, and took this long.
+    /// Records that a search has ended and took this long.
     pub(crate) fn ended(&mut self, now: Instant, took: Duration) {
         self.next = after(now, self.interval.max(pause_after(took)));
     }
@@ -40,11 +40,11 @@ pub(crate) fn pause_after(took: Duration) -> Duration {
     took.saturating_mul(PAUSE_FACTOR)
 }
 
-/// Reads all that a store has. `read` returns up to as many batches as its argument; `None`: the store has no
-/// such read.
+/// Reads all batches that a store has. `read` returns up to as many batches as its argument; `None`: the store does not
+/// support this read.
 ///
-/// A store may return the same batches in the same order at each read, and none can be asked for those behind
-/// them, so the limit is doubled until the store has no more.
+/// A store may return the same batches in the same order at each read, and cannot be asked for those after them. The
+/// limit is therefore doubled until the store has no more.
 pub(crate) fn read_to_end<I>(
     first_limit: usize,
     mut read: impl FnMut(usize) -> BatchResult<Option<Vec<I>>>,

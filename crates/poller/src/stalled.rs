@@ -5,29 +5,30 @@ use grid_batch_support::Backoff;
 use grid_batch_work::{DueKind, Work, WorkKey, WorkTable};
 use log::{info, warn};
 
-/// How many services a warning names beside the oldest.
+/// How many services a warning names besides the oldest.
 const NAMED: usize = 4;
 
-/// The store is asked about so many of the services that stand still at once, beginning with the longest time.
+/// How many of the services that stand still the store is asked about at once, beginning with the one that has stood
+/// still longest.
 const CONFIRMED_AT_ONCE: usize = 1_000;
 
-/// The longest time for which a service is still reported that does not stand still any more.
+/// The longest time for which a service may still be reported after it has stopped standing still.
 const LONGEST_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A service stands still when its batch takes this many times as long as the batches before.
 const TIMES_THE_USUAL: u32 = 20;
 
-/// The shortest limit is this part of the longest one, however fast the ledger usually is.
+/// However fast the ledger usually is, the limit is at least one in this many parts of `warn_after`.
 const SHORTEST_PART: u32 = 4;
 
 /// Warnings are repeated at growing intervals, up to this one.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
-/// Warns when a batch of a service has been under way for much longer than usual: what comes after it in
-/// the service, or conflicts with it, stands still.
+/// Warns when a batch of a service has been under way for much longer than usual, so that later or conflicting batches
+/// of the service stand still.
 ///
-/// A held batch is not reported, because its hold was. A batch that has ended elsewhere, or whose service
-/// this instance has given up, is not reported either: the store is asked before a service is.
+/// A held batch is not reported, because its hold was reported. A batch that has ended elsewhere, or whose service this
+/// instance has given up, is not reported either, because the store is asked first.
 #[derive(Debug)]
 pub(crate) struct StalledServices {
     table: WorkTable,
@@ -36,7 +37,7 @@ pub(crate) struct StalledServices {
     warning: Option<Warning>,
 }
 
-/// The oldest batch of a service that stands still, and since when it is under way.
+/// The oldest batch of a service that stands still, and since when it has been under way.
 #[derive(Debug)]
 struct Stalled {
     since: MonotonicTime,
@@ -44,7 +45,7 @@ struct Stalled {
     batch_id: Arc<str>,
 }
 
-/// A warning that was logged and has not ended.
+/// A warning that was logged and still applies.
 #[derive(Debug)]
 struct Warning {
     since: MonotonicTime,
@@ -53,18 +54,18 @@ struct Warning {
 }
 
 impl StalledServices {
-    /// Services are reported at the latest after `warn_after`.
+    /// Reports services at the latest after `warn_after`.
     pub(crate) fn new(warn_after: Duration, table: WorkTable) -> Self {
         Self { table, warn_after, next_check: MonotonicTime::default(), warning: None }
     }
 
-    /// A batch was held.
+    /// Records that a batch was held.
     pub(crate) fn held(&self, service_id: &str, batch_id: &str) {
         forget(&mut self.table.lock(), service_id, batch_id);
     }
 
-    /// The services that seem to stand still, those for the longest time first: only a part if they are many.
-    /// `None`: it is too early for another look.
+    /// The services that seem to stand still, the longest first; only some of them if there are many. `None`: it is too
+    /// early for another check.
     pub(crate) fn take_suspected(&mut self, now: MonotonicTime) -> Option<Vec<String>> {
         if now < self.next_check {
             return None;
@@ -81,7 +82,7 @@ impl StalledServices {
         Some(first)
     }
 
-    /// Forgets the batches of these services that are not under way any more, or not for this instance.
+    /// Forgets the batches of these services that are no longer under way, or not on this instance.
     pub(crate) fn keep_only<I: BatchId>(&self, services: &[String], under_way: &[I]) {
         let is_under_way: HashSet<(&str, &str)> = under_way
             .iter()
@@ -109,7 +110,7 @@ impl StalledServices {
     }
 }
 
-/// The service does not stand still because of this batch.
+/// Records that this batch does not make its service stand still.
 fn forget(work: &mut Work, service_id: &str, batch_id: &str) {
     let Some(service) = work.services.get_mut(service_id) else { return };
     let Some(batch) = service.batches.get_mut(batch_id) else { return };
@@ -120,7 +121,7 @@ fn forget(work: &mut Work, service_id: &str, batch_id: &str) {
     work.remove_unneeded(service_id, Some(batch_id));
 }
 
-/// The services that stand still, each with its oldest batch, those for the longest time first.
+/// The services that stand still, each with its oldest batch, the longest first.
 fn stalled(work: &Work, limit: Duration, now: MonotonicTime) -> Vec<Stalled> {
     let mut services = HashSet::new();
     let under_way = work.due.of(DueKind::UnderWay);
@@ -133,14 +134,14 @@ fn stalled(work: &Work, limit: Duration, now: MonotonicTime) -> Vec<Stalled> {
     stalled.collect()
 }
 
-/// How long a batch may take before its service stands still: longer than this ledger usually takes.
+/// How long a batch may take before its service counts as standing still: much longer than this ledger usually takes.
 fn limit(work: &Work, warn_after: Duration) -> Duration {
     let usual = work.times.usual_of_ledger();
     let follows = usual.map_or(warn_after, |usual| usual * TIMES_THE_USUAL);
     follows.clamp(warn_after / SHORTEST_PART, warn_after)
 }
 
-/// Logs when services begin to stand still, again after growing pauses, and when none does any more.
+/// Logs when services begin to stand still, again after growing pauses, and when none stands still any more.
 fn log_change(
     warning: Option<Warning>,
     stalled: &[Stalled],
@@ -224,13 +225,13 @@ mod tests {
         Polls::new(&MonitorOptions::default(), services.table.clone())
     }
 
-    /// The ledger is asked about these batches of one service.
+    /// Records that the ledger is asked about these batches of one service.
     fn asked(services: &StalledServices, batches: &[Batch], now: MonotonicTime) {
         let ids = batches.iter().map(|batch| (batch.id, batch.held));
         polls(services).asked_about(batches[0].service, ids, PollCause::Schedule, now);
     }
 
-    /// How many services stand still. `None`: it is too early for another look.
+    /// How many services stand still. `None`: it is too early for another check.
     fn check(services: &mut StalledServices, now: MonotonicTime) -> Option<usize> {
         services.take_suspected(now)?;
         Some(services.report(now))
@@ -340,7 +341,7 @@ mod tests {
             counts.extend(check(&mut services, now));
         }
         assert_eq!((counts.first(), counts.last()), (Some(&0), Some(&1)));
-        // It was decided about, so the ledger is not asked about it any more.
+        // An operator has decided about it, so the ledger is not asked about it any more.
         asked(&services, &[batch(1)], at(200));
         assert_eq!(check(&mut services, at(200)), Some(0));
     }

@@ -16,7 +16,7 @@ pub struct MonitorStats {
     pub written: u64,
     /// Batches of valid answers without a reported status.
     pub not_reported: u64,
-    /// Batches that evidence was requested for.
+    /// Batches for which evidence was requested.
     pub evidence_requests: u64,
     /// Those of them whose request failed.
     pub evidence_failures: u64,
@@ -24,7 +24,7 @@ pub struct MonitorStats {
     pub committed: u64,
     /// Batches that evidence proved absent or lost, to be submitted again.
     pub absent: u64,
-    /// Batches that were invalid because the ledger can never apply them.
+    /// Batches that ended as invalid because the ledger can never apply them.
     pub never_applicable: u64,
     /// Batches that were held for an operator.
     pub held: u64,

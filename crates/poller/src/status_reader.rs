@@ -19,7 +19,7 @@ pub trait BatchStatusReader: Send {
     fn available_connections(&self) -> usize;
 }
 
-/// A ledger as the status reader of a poller.
+/// Uses a ledger as the status reader of a poller.
 #[derive(Clone)]
 pub struct LedgerStatusReader(pub Arc<dyn Ledger>);
 

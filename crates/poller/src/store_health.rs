@@ -35,7 +35,7 @@ impl StoreHealth {
         self.retry_at = None;
     }
 
-    /// When the store may be called again, if it is backing off now.
+    /// When the store may be called again, if calls are backing off now.
     pub(crate) fn backs_off_until(&self, now: Instant) -> Option<Instant> {
         self.retry_at.filter(|at| now < *at)
     }

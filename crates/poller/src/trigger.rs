@@ -6,14 +6,14 @@ use tokio::sync::Notify;
 
 use crate::polls::enter_accepted;
 
-/// Limit on the services whose missed triggers are remembered.
+/// Limit on the number of services whose missed triggers are remembered.
 const MAX_MISSED: usize = 10_000;
 
 /// Makes a polling monitor poll a service now, even if its batches are not due.
 ///
-/// No trigger is lost: a service that is triggered before the monitor runs is polled when it does,
-/// and one that is triggered during a request is polled once more after it. Clones trigger the same
-/// monitor, also after it was stopped and started again.
+/// No trigger is lost: a service that is triggered before the monitor runs is polled when it does, and one that is
+/// triggered during a request is polled once more after it. Clones trigger the same monitor, even after it is stopped
+/// and started again.
 #[derive(Debug, Clone, Default)]
 pub struct PollTrigger {
     table: WorkTable,
@@ -21,12 +21,12 @@ pub struct PollTrigger {
 }
 
 impl PollTrigger {
-    /// A trigger, to be given to a [`PollingMonitorBuilder`](crate::PollingMonitorBuilder).
+    /// A trigger for a [`PollingMonitorBuilder`](crate::PollingMonitorBuilder).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A trigger of a monitor that uses this table, which other parts may share.
+    /// A trigger of a monitor that uses this table. Other components may share the table.
     pub fn with_table(table: WorkTable) -> Self {
         Self { table, ..Self::default() }
     }
@@ -43,7 +43,7 @@ impl PollTrigger {
         }
     }
 
-    /// Reports that a ledger accepted this batch, and that the store has recorded it. The service is polled soon.
+    /// Reports that a ledger has accepted this batch and the store has recorded it. The service is polled soon.
     ///
     /// An event may arrive before the answer to the submission, when the store has nothing to poll
     /// yet. If that happened, the service is polled now.
@@ -111,7 +111,7 @@ impl PollTrigger {
     }
 }
 
-/// Requests a poll of the service now. Returns whether none was requested.
+/// Requests a poll of the service now. Returns whether none was requested before.
 fn request(work: &mut Work, service_id: &str) -> bool {
     let Entered { key, service, due, .. } = work.enter(service_id);
     due.clear(&mut service.trigger.missed);
@@ -122,7 +122,7 @@ fn request(work: &mut Work, service_id: &str) -> bool {
     is_new
 }
 
-/// Remembers that the service was triggered and had no pending batch: one may be recorded soon.
+/// Remembers that the service was triggered but had no pending batch, because one may be recorded soon.
 fn remember_missed(work: &mut Work, service_id: &str) {
     let Entered { key, service, due, .. } = work.enter(service_id);
     due.set(&mut service.trigger.missed, DueKind::Missed, MonotonicTime::default(), key);

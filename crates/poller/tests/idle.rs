@@ -40,9 +40,9 @@ fn three_idle_seconds_use_less_than_30_ms_of_cpu() {
         .run()
         .unwrap();
 
-    // Two of the test, one for I/O, and the leader's.
+    // Two threads of the test, one for I/O, and that of the leader.
     let (names, before) = threads_and_cpu_time("");
-    // The measured interval, not a wait for a condition.
+    // This is the measured interval, not a wait for a condition.
     thread::sleep(Duration::from_secs(3));
     let (_, after) = threads_and_cpu_time("");
     assert_eq!(names.len(), 4, "{names:?}");

@@ -1,7 +1,7 @@
 //! The cost of verification: `cargo bench -p grid-batch-protocol`.
 //!
-//! First the two libraries verify the same signatures in turns, so that other load on the machine
-//! affects both. Then complete lists are verified on one core.
+//! First the two libraries take turns verifying the same signatures, so that other load on the machine affects both.
+//! Then complete lists are verified on one core.
 
 use std::{
     hint::black_box,

@@ -4,12 +4,12 @@ use grid_batch_core::{AddressPrefix, DeclaredAccess, ItemId};
 
 use crate::VerifiedTransaction;
 
-/// The beginnings of addresses that the ledger itself reads, whatever transactions declare: its settings, and
-/// who may do what. Who writes there writes everything.
+/// Prefixes of the addresses that the ledger itself reads, whatever transactions declare: its settings and its
+/// permissions. A transaction that writes there counts as writing everything.
 const READ_BY_THE_LEDGER: [&str; 2] = ["000000", "00001d"];
 
-/// What the transactions of a batch declare together. A transaction that declares nothing to read or
-/// nothing to write may read or write everything.
+/// The addresses that the transactions of a batch declare, taken together. A transaction that declares nothing to read
+/// or nothing to write may read or write everything.
 pub(crate) fn declared_access(transactions: &[VerifiedTransaction]) -> DeclaredAccess {
     let reads = transactions.iter().flat_map(|it| prefixes(&it.header.inputs));
     let mut writes: Vec<AddressPrefix> =
@@ -21,7 +21,7 @@ pub(crate) fn declared_access(transactions: &[VerifiedTransaction]) -> DeclaredA
     DeclaredAccess::new(reads, writes, dependencies(transactions))
 }
 
-/// What one of the lists of a transaction declares.
+/// The prefixes that one list of a transaction declares.
 fn prefixes(declared: &[String]) -> Vec<AddressPrefix> {
     match declared {
         [] => vec![AddressPrefix::everything()],
@@ -51,7 +51,7 @@ mod tests {
         TransactionBuilder::new("intkey", "1.0").inputs(inputs).outputs(outputs)
     }
 
-    /// What a batch of these transactions is stored with, after its bytes were verified.
+    /// The access with which a batch of these transactions is stored after its bytes were verified.
     fn stored_access(transactions: Vec<TransactionBuilder>) -> DeclaredAccess {
         let key = SigningKey::from_seed(1);
         let signed = transactions.into_iter().map(|it| it.sign(&key, &key.public_key()));

@@ -6,8 +6,8 @@ use crate::DecodeError;
 
 /// The contents of all fields with this number, in order, as slices of the message.
 ///
-/// It neither decodes the contents nor allocates memory. So the exact bytes of a batch can be taken
-/// out of a list, and transactions can be counted before they are decoded.
+/// This neither decodes the contents nor allocates memory. So the exact bytes of a batch can be taken out of a list,
+/// and transactions can be counted before they are decoded.
 pub(crate) fn fields(message: &[u8], number: usize) -> Fields<'_> {
     Fields { rest: message, number }
 }

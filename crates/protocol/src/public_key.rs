@@ -56,7 +56,7 @@ pub enum SignatureError {
 }
 
 impl PublicKey {
-    /// The key as core knows it, which does not verify signatures.
+    /// The key as core's [`SignerId`], which cannot verify signatures.
     pub fn id(&self) -> SignerId {
         SignerId::from_bytes(self.0.serialize())
     }

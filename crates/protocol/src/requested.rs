@@ -2,8 +2,8 @@ use std::collections::HashMap;
 
 use grid_batch_core::{BatchError, BatchResult, Excerpt};
 
-/// The entries of a response about batches, each once, in the order of the request. A batch that is missing in the
-/// response is left out. It is an error if an entry is about another batch, or if two of one batch differ.
+/// The entries of a response about batches, each once, in the order of the request. A batch without an entry is left
+/// out. It is an error if an entry is about another batch, or if two entries of one batch differ.
 ///
 /// ```
 /// use grid_batch_protocol::entries_in_order;

@@ -50,10 +50,10 @@ pub enum TokenError {
         /// The part.
         part: TokenPart,
     },
-    /// It has another type.
+    /// Its type is not `cylinder+jwt`.
     #[error("the token's type is not \"cylinder+jwt\"")]
     Type,
-    /// It has another signature algorithm.
+    /// Its signature algorithm is not `secp256k1`.
     #[error("the token's algorithm is not \"secp256k1\"")]
     Algorithm,
     /// It does not name its issuer.

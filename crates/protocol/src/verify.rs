@@ -173,10 +173,10 @@ pub(crate) fn sha512(payload: &[u8]) -> String {
     base16ct::lower::encode_string(&Sha512::digest(payload))
 }
 
-/// The maximum size of one list.
+/// Limits on the size of one list.
 ///
-/// Decoding needs memory in proportion to the body: some dozens of bytes for each byte in the worst
-/// case. The caller must limit the length of the body.
+/// Decoding needs memory in proportion to the body: in the worst case, dozens of bytes for each byte. The caller must
+/// limit the length of the body.
 ///
 /// ```
 /// use grid_batch_protocol::Limits;

@@ -5,18 +5,18 @@ use std::{
 
 use grid_batch_support::lock;
 
-/// Limits the bytes of the batches that were taken from the store and whose submissions have not ended.
+/// Limits the total size of the batches that were taken from the store and whose submissions have not ended.
 ///
-/// Small batches have a quarter of the limit for themselves and large ones the rest, so that a small
-/// batch never waits for large ones. A batch that is larger than the part of its size class fits when that
-/// class has no other batch. Within a class, a batch does not overtake another one that waits.
+/// A quarter of the limit is reserved for small batches and the rest for large ones, so that a small batch never waits
+/// for large ones. A batch that is larger than the part of its size class fits when that class has no other batch.
+/// Within a class, a batch does not overtake a waiting one.
 #[derive(Clone)]
 pub(crate) struct MemoryBudget(Arc<State>);
 
 struct State {
     limit: usize,
     used: Mutex<Used>,
-    /// Is called after bytes were released that a round has waited for.
+    /// Called when bytes are released for which a round has waited.
     notify: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -25,7 +25,7 @@ struct Used {
     bytes: ByClass<usize>,
     /// How often bytes were released.
     releases: u64,
-    /// Whether a batch did not fit since bytes were released last.
+    /// Whether a batch did not fit since bytes were last released.
     is_awaited: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct RoundBudget {
 }
 
 impl RoundBudget {
-    /// Whether a batch of this size fits; it is counted in this round if it does.
+    /// Whether a batch of this size fits. If it does, it is counted in this round.
     pub(crate) fn fits(&mut self, bytes: usize) -> bool {
         let state = &self.budget.0;
         let is_small = state.is_small(bytes);

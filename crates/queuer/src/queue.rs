@@ -28,15 +28,14 @@ pub struct QueueOptions {
     pub round_size: usize,
     /// Limit on the number of batches of one service in a round.
     pub most_of_service: usize,
-    /// Limit on the number of bytes of batches that were taken and whose submissions have not ended. A
-    /// round takes only batches that fit. A batch that is larger is taken when no other large one is
-    /// there.
+    /// Limit on the total size, in bytes, of the batches that were taken and whose submissions have not ended. A round
+    /// takes only batches that fit. A batch that is larger than the limit is taken when there is no other large one.
     pub memory_limit: usize,
-    /// How often to scan the services for ready ones that the queue was not woken for.
+    /// How often to scan for ready services for which the queue was not woken.
     pub poll_interval: Duration,
-    /// A batch that was taken this long ago and not yet polled is given back to the store, because a
-    /// submitter would have too little time left: later, another instance may take over its service.
-    /// The time starts before the store is asked, so that a late answer counts.
+    /// A batch that was taken this long ago and has not been polled is given back to the store, because a submitter
+    /// would have too little time to send it before another instance may take over the service. The time starts before
+    /// the store is asked, so it includes the time that the store takes.
     pub give_back_after: Duration,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -57,10 +56,9 @@ impl Default for QueueOptions {
 
 /// The queue that a submitter polls.
 ///
-/// `next` returns `None` when nothing can be submitted now; it may return more later. The queue takes
-/// a whole round from the store at a time: its batches are marked as being with a submitter.
-/// [`buffered`](Self::buffered) is the number of those that were not polled yet. Dropping the queue
-/// gives them back.
+/// `next` returns `None` when nothing can be submitted now; it may return more later. The queue takes a whole round
+/// from the store at a time and marks its batches as being with a submitter. [`buffered`](Self::buffered) is the number
+/// of those that have not been polled yet. Dropping the queue gives them back.
 pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     store: R,
     wake_up: WakeUp,
@@ -69,8 +67,8 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     /// When the store was asked for the round.
     asked_at: Moment,
     scan: ServiceScan,
-    /// The services whose batches did not fit into a round. The first one is offered first in each round, so that a
-    /// large batch is taken in the end.
+    /// The services whose batches did not fit into a round. They are offered first in each round, so that a large batch
+    /// is taken eventually.
     left: ServiceQueue,
     budget: MemoryBudget,
     admission: Option<Arc<dyn Admission>>,
@@ -79,16 +77,16 @@ pub struct BatchQueue<S: ScopeId, R: RoundStore> {
     scope: PhantomData<fn() -> S>,
 }
 
-/// The services that a round may take batches of.
+/// The services of which a round may take batches.
 struct Candidates {
     shares: Vec<ServiceShare>,
-    /// How many batches a service gets if it has a place for each.
+    /// How many batches of each service are wanted.
     wanted: usize,
     /// Whether others got no place.
     others_wait: bool,
 }
 
-/// A batch that was taken and not polled yet.
+/// A batch that was taken but not polled yet.
 struct BufferedBatch {
     taken: TakenBatch,
     permit: MemoryPermit,
@@ -122,29 +120,29 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         }
     }
 
-    /// Enters each attempt in this table, so that it can be called back. Give it to the submitter, too, which reports
-    /// the end of each attempt.
+    /// Enters each attempt in this table, so that it can be called back. Give the table to the submitter as well, which
+    /// reports the end of each attempt.
     #[must_use]
     pub fn with_table(mut self, table: WorkTable) -> Self {
         self.table = Some(table);
         self
     }
 
-    /// Takes batches only of services that `admission` has a place for. Give it to the submitter, too.
+    /// Takes batches only of services for which `admission` has a place. Give it to the submitter as well.
     #[must_use]
     pub fn with_admission(mut self, admission: Arc<dyn Admission>) -> Self {
         self.admission = Some(admission);
         self
     }
 
-    /// The number of batches that were taken from the store and not polled yet.
+    /// The number of batches that were taken from the store but not polled yet.
     pub fn buffered(&self) -> usize {
         self.round.len()
     }
 
     /// Takes the next round. If the store fails, the next call tries again.
     ///
-    /// Services that got no place do not hide those behind them: the round is tried again without them.
+    /// If services got no place, the round is tried again without them, so that the services after them get their turn.
     fn refill(&mut self) {
         const MOST_TRIES: usize = 100;
         if !self.wake_up.is_empty() {
@@ -157,7 +155,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         }
     }
 
-    /// Takes a round. Returns whether it is empty only because services got no place, and others are left.
+    /// Takes a round. Returns whether it is empty only because services got no place while others are left.
     ///
     /// While a scan is due, a quarter of the round is kept for services that were not woken.
     fn refill_once(&mut self) -> bool {
@@ -198,7 +196,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         elapsed >= self.options.give_back_after
     }
 
-    /// Gives back a round that the store returned too late, and has its services taken again.
+    /// Gives back a round that the store returned too late, and queues its services again.
     fn give_back_late_round(&mut self) {
         warn!(
             batches = self.round.len();
@@ -234,7 +232,8 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         }
     }
 
-    /// A round, first of the services that were left before, and whether services got no place in it.
+    /// Takes a round, beginning with the services that were left before. Also returns whether services got no place in
+    /// it.
     fn take_round(
         &mut self,
         again: &[ServiceId],
@@ -261,8 +260,8 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         Ok((round?, others_wait))
     }
 
-    /// The services that were left before, the woken ones, and others if a scan is due, that get a place. They
-    /// ask in this order.
+    /// The services that get a place. They ask in this order: those that were left before, the woken ones, and others
+    /// if a scan is due.
     fn candidates(
         &mut self,
         again: &[ServiceId],
@@ -286,17 +285,17 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         Ok(Candidates { shares, wanted, others_wait })
     }
 
-    /// Enters what was taken in the table.
+    /// Enters the taken batches in the table.
     fn enter(&self, round: Option<&Round>) {
         let (Some(table), Some(round)) = (&self.table, round) else { return };
         let (now, mut work) = (self.options.clock.monotonic(), table.lock());
         round.batches.iter().for_each(|taken| work.attempt_taken(taken, now));
     }
 
-    /// Tells which batches were taken, and returns the places that are left over.
+    /// Reports which batches were taken, and returns the places that are left over.
     ///
-    /// Those of services that are tried again, because a batch did not fit or the store failed, call no
-    /// other: it would not fit either, and so on without end.
+    /// The places of services that are tried again, because a batch did not fit or the store failed, wake no other
+    /// service: it would fail in the same way, and services would wake each other endlessly.
     fn return_places(
         &self,
         shares: &[ServiceShare],

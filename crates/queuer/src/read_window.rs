@@ -5,8 +5,9 @@ use grid_batch_support::{Job, Jobs};
 
 use crate::Places;
 
-/// The in-flight window, whose count of batches under way is read from the store at intervals. It is called with what this
-/// process records; what others record, such as an operator's command, and what an earlier run left, is read.
+/// The in-flight window, whose count of batches under way is read from the store at intervals. As a subscriber, it is
+/// called with the changes that this process records. Changes of others, such as an operator's command, and batches of
+/// an earlier run are found by reading.
 #[derive(Clone)]
 pub struct ReadWindow {
     window: Places,
@@ -18,7 +19,7 @@ type ReadFn = dyn Fn() -> BatchResult<Vec<(ServiceId, ItemId)>> + Send + Sync;
 const READ_INTERVAL: Duration = Duration::from_secs(5);
 
 impl ReadWindow {
-    /// The batches under way in the store have places in this window.
+    /// Gives the batches under way in the store places in this window.
     pub fn new(
         window: Places,
         read: impl Fn() -> BatchResult<Vec<(ServiceId, ItemId)>> + Send + Sync + 'static,
@@ -42,7 +43,7 @@ impl ReadWindow {
     }
 }
 
-/// Services that were taken over may have batches under way.
+/// Reads the store again after a takeover, because the services may have batches under way.
 impl RecordedSubscriber for ReadWindow {
     fn recorded(&self, entry: Recorded<'_>) {
         match entry {

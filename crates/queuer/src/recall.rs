@@ -10,8 +10,8 @@ use log::info;
 
 use crate::Places;
 
-/// Gives back to the store what a pause, a drain or a hold stops after it was taken, unless it is being sent: at once if
-/// this instance was asked for it, and otherwise when the store is read next.
+/// Gives batches back to the store that a pause, a drain or a hold stops after they were taken, unless they are being
+/// sent. This is done at once if this instance received the request, and otherwise when the store is next read.
 #[derive(Clone)]
 pub struct Recall<S> {
     table: WorkTable,
@@ -22,14 +22,15 @@ pub struct Recall<S> {
     reading: Arc<Mutex<()>>,
 }
 
-/// Reads the taken batches of these services that something stops.
+/// Reads those of the taken batches of these services that are stopped.
 type StoppedFn = dyn Fn(&[ServiceId]) -> BatchResult<Vec<SubmittedBatch>> + Send + Sync;
 
 /// How often the store is read while batches wait to be sent.
 const READ_INTERVAL: Duration = Duration::from_millis(500);
 
 impl<S: RoundStore + Clone + Sync + 'static> Recall<S> {
-    /// `stopped` reads from the store which batches of services are stopped. Their places are given back.
+    /// `stopped` reads from the store which batches of services are stopped. The places of batches that are given back
+    /// are returned.
     pub fn new(
         table: WorkTable,
         store: S,
@@ -39,13 +40,13 @@ impl<S: RoundStore + Clone + Sync + 'static> Recall<S> {
         Self { table, store, stopped: Arc::new(stopped), places, reading: Arc::default() }
     }
 
-    /// Starts the job that reads what other instances, and commands, have stopped.
+    /// Starts the job that reads which batches other instances and commands have stopped.
     pub fn start(&self, jobs: &Jobs) -> Job {
         let recall = self.clone();
         jobs.every("recall", READ_INTERVAL, move || recall.run())
     }
 
-    /// Calls back what is stopped now.
+    /// Calls back the batches that are stopped now.
     pub fn run(&self) -> BatchResult<()> {
         let batches = self.call_back()?;
         if batches > 0 {

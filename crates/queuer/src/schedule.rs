@@ -12,30 +12,30 @@ use grid_batch_core::{
 pub struct OpenBatch<'a> {
     /// The batch.
     pub batch: &'a StoredBatch,
-    /// Its position in the order of its service. `None`: it has none before the transactions that it
-    /// depends on are known.
+    /// Its position in the order of its service. `None`: it has no position until the transactions that it depends on
+    /// are known.
     pub position: Option<Timestamp>,
     /// What it declares.
     pub access: &'a DeclaredAccess,
-    /// It has ended as invalid, and what follows it waits until an operator decides. Other batches
-    /// that have ended are left out.
+    /// Whether it has ended as invalid and the batches that follow it wait until an operator decides. Other ended
+    /// batches are left out.
     pub halts: bool,
 }
 
-/// What is known of a transaction that a batch depends on.
+/// What is known about a transaction that a batch depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dependency {
     /// It was applied.
     Applied,
-    /// It is in this open batch, or in one that ended as invalid and halts its service.
+    /// It is in this batch, which is open, or ended as invalid and halts its service.
     Open(ItemId),
     /// It is only in batches that ended as invalid, and the ledger has not answered whether it has it from
     /// another one.
     Unanswered,
-    /// It is only in batches that ended as invalid, and the ledger does not have it, so that it will not
-    /// apply the dependent.
+    /// It is only in batches that ended as invalid, and the ledger does not have it, so the ledger will not apply the
+    /// dependent.
     Invalid,
-    /// It is in no batch that is known.
+    /// It is in no known batch.
     Missing,
 }
 
@@ -54,20 +54,20 @@ pub enum Next<'a> {
 /// What an open batch waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitsFor<'a> {
-    /// Its own result: it is with a submitter, at the ledger, or may be.
+    /// Its own result: it is, or may be, with a submitter or at the ledger.
     Result,
     /// An earlier batch that it conflicts with.
     Conflict(&'a StoredBatch),
     /// An earlier batch, because the strategy keeps the order.
     Earlier(&'a StoredBatch),
-    /// A later batch that is with a submitter or at the ledger: this one was lost, or what it depends on
-    /// arrived late, and it is sent when the later one cannot be applied after it.
+    /// A later batch that is with a submitter or at the ledger. This batch was lost, or a transaction that it depends
+    /// on arrived late. It is sent when the later one cannot be applied after it any more.
     Later(&'a StoredBatch),
     /// A batch with a transaction that it depends on.
     DependsOn(ItemId),
-    /// This transaction, which is in no batch that is known.
+    /// This transaction, which is in no known batch.
     Missing(ItemId),
-    /// The ledger's answer whether it has this transaction, which is only in invalid batches.
+    /// The ledger's answer about whether it has this transaction, which is only in invalid batches.
     Ledger(ItemId),
     /// An operator's decision about a batch that ended as invalid.
     Halt(&'a StoredBatch),
@@ -81,8 +81,8 @@ pub enum WaitsFor<'a> {
 
 /// What happens next to each of the open batches of one service, in the order of `batches`.
 ///
-/// Batches that were tried before keep their lanes, and the strategy ([`Scheduling::rule`]) gives lanes to
-/// others, the earliest first. Of several batches that a batch waits for, the latest is named.
+/// Batches that were tried before keep their lanes, and the strategy ([`Scheduling::rule`]) gives lanes to others, the
+/// earliest first. If a batch waits for several others, the latest is named.
 ///
 /// ```
 /// use grid_batch_core::{AddressPrefix, DeclaredAccess, Scheduling, StrategyKind};
@@ -224,7 +224,7 @@ impl<'a> Queue<'_, 'a> {
         }
     }
 
-    /// What a batch depends on comes first, unless it was sent before.
+    /// Dependencies are checked first, unless the batch was sent before.
     fn before(&self, at: usize) -> Before<'a> {
         let open = &self.batches[at];
         let on_dependencies =
@@ -235,7 +235,7 @@ impl<'a> Queue<'_, 'a> {
         }
     }
 
-    /// What the transactions that it depends on mean for a batch.
+    /// What a batch must wait for because of the transactions that it depends on.
     fn before_dependent(&self, open: &OpenBatch<'a>) -> Before<'a> {
         let ids = open.access.dependencies().iter();
         let found: Vec<_> = ids.map(|&id| (id, (self.dependency)(id))).collect();
@@ -257,8 +257,8 @@ impl<'a> Queue<'_, 'a> {
         }
     }
 
-    /// The latest earlier batch that it conflicts with. A batch whose dependencies arrived late also waits for
-    /// the later ones that were sent before it.
+    /// The latest earlier batch that it conflicts with. A batch whose dependencies arrived late also waits for later
+    /// ones that were sent before it.
     fn before_conflicting(&self, at: usize) -> Before<'a> {
         let own = &self.batches[at];
         let conflicts = |other: &&OpenBatch<'a>| other.access.conflicts_with(own.access);
@@ -276,7 +276,7 @@ impl<'a> Queue<'_, 'a> {
         }
     }
 
-    /// Why a batch that may be submitted by its turn is not.
+    /// Why a batch is not submitted although it is its turn.
     fn why_in_lane(&self, at: usize, before: Before<'a>) -> WaitsFor<'a> {
         let open = &self.batches[at];
         if let Some(halt) = self.stopped_by(at) {
@@ -322,7 +322,7 @@ impl<'a> Queue<'_, 'a> {
         earlier.or_else(|| later().map(|other| WaitsFor::Later(other.batch)))
     }
 
-    /// The ledger has accepted all that the window allows.
+    /// Waits for the end of an earlier batch, because the ledger has accepted as many as the window allows.
     fn end_of_earlier(&self, at: usize) -> WaitsFor<'a> {
         let latest = self.earlier(at).next_back();
         latest.map_or(WaitsFor::Lane, |other| WaitsFor::Earlier(other.batch))
@@ -348,7 +348,7 @@ impl<'a> Queue<'_, 'a> {
 }
 
 impl OpenBatch<'_> {
-    /// Whether it is with a submitter, at the ledger, or may be.
+    /// Whether it is, or may be, with a submitter or at the ledger.
     pub fn is_in_flight(&self) -> bool {
         let state = self.batch.progress.state;
         !state.is_terminal() && state.submitted()
@@ -359,7 +359,7 @@ impl OpenBatch<'_> {
         self.batch.progress.state != BatchState::New && !self.halts
     }
 
-    /// Whether the ledger has accepted it and not lost it.
+    /// Whether the ledger has accepted and not lost it.
     fn is_at_ledger(&self) -> bool {
         matches!(self.batch.progress.state, BatchState::Pending | BatchState::Valid)
     }

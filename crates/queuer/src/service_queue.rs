@@ -2,7 +2,7 @@ use std::collections::{HashSet, VecDeque};
 
 use grid_batch_core::ServiceId;
 
-/// Services in order, each once.
+/// An ordered queue of services without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceQueue {
     order: VecDeque<ServiceId>,

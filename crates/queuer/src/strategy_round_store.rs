@@ -14,13 +14,13 @@ use log::warn;
 
 use crate::{Dependency, Next, OpenBatch, schedule};
 
-/// How many services are read at once while looking for ready ones.
+/// How many services are read at once when searching for ready ones.
 const SERVICES_PER_READ: usize = 100;
 
-/// How many open batches of a service are read at first, beyond those that may have lanes.
+/// How many open batches of a service are read at first, in addition to those that may have lanes.
 const BATCHES_PER_SERVICE: usize = 100;
 
-/// Of how many batches it is remembered that a warning was logged.
+/// For how many batches it is remembered that a warning was logged.
 const MOST_LEFT_OPEN: usize = 1_000;
 
 /// A store of open batches: those that are neither committed nor invalid.
@@ -29,35 +29,35 @@ const MOST_LEFT_OPEN: usize = 1_000;
 /// [`StrategyRoundStore`] turns it into a [`RoundStore`]. A store that can apply the strategies to its tables
 /// implements `RoundStore` itself.
 pub trait OpenBatchStore: Send {
-    /// Up to `limit` services with an open batch, in the order of their ids, from the one after
-    /// `after`.
+    /// Up to `limit` services with an open batch after `after`, in the order of their ids.
     fn services(&self, after: Option<&ServiceId>, limit: usize) -> BatchResult<Vec<ServiceId>>;
 
-    /// Up to `limit` open batches of a service. Batches that were tried before come first, then new
-    /// ones, the oldest first, so that no earlier batch is missing.
+    /// Up to `limit` open batches of a service. Batches that were tried come first, then new ones from the oldest on,
+    /// so that no earlier batch is missing.
     ///
-    /// With the policy [`AfterInvalid::Halt`], an invalid batch about which no operator has decided yet comes
-    /// with those that were tried: it stops others.
+    /// With the policy [`AfterInvalid::Halt`], an invalid batch about which no operator has decided yet is returned
+    /// with those that were tried, because it stops others.
     fn open_batches(&self, service_id: &ServiceId, limit: usize) -> BatchResult<Vec<StoredBatch>>;
 
-    /// What the batch declares. Without it, `Parallel` lets no batch overtake another one, and no batch
-    /// depends on another one.
+    /// What the batch declares. By default, batches declare no dependencies, and `Parallel` lets no batch overtake
+    /// another one.
     fn declared_access(&self, _batch: &StoredBatch) -> BatchResult<DeclaredAccess> {
         Ok(DeclaredAccess::everything())
     }
 
-    /// What is known of a transaction that a batch declares as a dependency.
+    /// What is known about a transaction that a batch declares as a dependency.
     fn dependency(&self, _transaction_id: &ItemId) -> BatchResult<Dependency> {
         Ok(Dependency::Applied)
     }
 
-    /// How many bytes the batch has. A round has only as many as fit into memory.
+    /// The size of the batch in bytes. A round only takes batches that fit into memory.
     fn batch_length(&self, batch: &StoredBatch) -> BatchResult<usize>;
 
-    /// Ends a batch as invalid that was never sent, because it depends on this transaction, which was not applied:
-    /// it is [`Dependency::Invalid`]. Returns whether the batch has ended.
+    /// Ends a batch that was never sent as invalid, because it depends on this transaction, which was not applied
+    /// ([`Dependency::Invalid`]). Returns whether the batch has ended.
     ///
-    /// By default it has not. Then a warning is logged, and the batch is never sent.
+    /// The default implementation does nothing and returns `false`. Then a warning is logged, and the batch is never
+    /// sent.
     fn end_as_invalid(&self, _batch: &StoredBatch, _transaction_id: &ItemId) -> BatchResult<bool> {
         Ok(false)
     }
@@ -81,8 +81,8 @@ pub struct StrategyRoundStore<T> {
     left_open: Mutex<BoundedMap<ItemId, ()>>,
 }
 
-/// Batches of a service as they were read, what each declares, and what is known of the transactions that they depend
-/// on.
+/// Batches of a service as they were read, what each declares, and what is known about the transactions that they
+/// depend on.
 struct ReadBatches {
     batches: Vec<StoredBatch>,
     access: Vec<DeclaredAccess>,
@@ -90,7 +90,7 @@ struct ReadBatches {
 }
 
 impl<T: OpenBatchStore> StrategyRoundStore<T> {
-    /// Applies the serial strategy to this store, at the time of the system clock.
+    /// Applies the serial strategy to this store, using the system clock.
     pub fn new(store: T) -> Self {
         let left_open = Mutex::new(BoundedMap::new(MOST_LEFT_OPEN));
         Self { store, rules: Arc::default(), clock: Arc::new(SystemClock), left_open }
@@ -104,8 +104,8 @@ impl<T: OpenBatchStore> StrategyRoundStore<T> {
 
     /// Sets the strategies of the services.
     ///
-    /// The ledger must do what a strategy relies on: for `Parallel` it refuses access outside of what
-    /// transactions declare, for `Pipeline` it applies batches in the order in which they were sent.
+    /// The ledger must guarantee what a strategy relies on. For `Parallel`, it must refuse access to anything that
+    /// transactions do not declare. For `Pipeline`, it must apply batches in the order in which they were sent.
     #[must_use]
     pub fn with_rules(self, rules: Arc<SchedulingRules>) -> Self {
         Self { rules, ..self }
@@ -116,10 +116,10 @@ impl<T: OpenBatchStore> StrategyRoundStore<T> {
         &self.store
     }
 
-    /// Calls `tell` with each open batch of a service that was read, and what happens next to it or why it waits.
+    /// Calls `tell` with each open batch of a service that was read and what happens next to it, or why it waits.
     ///
-    /// A batch that was never sent and that depends on a later one of its service, or on a transaction that is
-    /// missing, has no position: in order, it is sent after that one, and others do not wait for it.
+    /// A batch that was never sent and depends on a later batch of its service, or on a missing transaction, has no
+    /// position: it is sent after the batch that it depends on, and others do not wait for it.
     pub fn explain(
         &self,
         service_id: &ServiceId,
@@ -144,7 +144,7 @@ impl<T: OpenBatchStore> StrategyRoundStore<T> {
         Ok(())
     }
 
-    /// The batches of a service that may be submitted now, in order. Those that cannot be applied end before.
+    /// The batches of a service that may be submitted now, in order. Ends those that cannot be applied first.
     fn next_batches(&self, service_id: &ServiceId) -> BatchResult<Vec<StoredBatch>> {
         let mut ended = BTreeSet::new();
         loop {
@@ -180,7 +180,7 @@ impl<T: OpenBatchStore> StrategyRoundStore<T> {
         Ok(has_ended)
     }
 
-    /// Reads all batches of a service that were tried, and new ones behind them: also those that they depend on.
+    /// Reads all batches of a service that were tried, and new ones after them, including those that they depend on.
     fn read(&self, service_id: &ServiceId) -> BatchResult<ReadBatches> {
         let lanes = self.rules.of(service_id).rule().room(LaneCounts::default());
         let mut limit = lanes.saturating_add(BATCHES_PER_SERVICE);
@@ -243,7 +243,7 @@ impl ReadBatches {
         self.batches.iter().find(|batch| batch.batch_id == batch_id)
     }
 
-    /// Whether the batches that others depend on were read. Those of other services never are.
+    /// Whether the batches that others depend on were read. Batches of other services are never read.
     fn has_all_dependencies(&self) -> bool {
         self.dependencies.values().all(|dependency| match dependency {
             Dependency::Open(batch_id) => self.find(*batch_id).is_some(),

@@ -31,15 +31,15 @@ struct WakeUpState {
 struct Woken {
     /// In the order in which they were woken.
     services: ServiceQueue,
-    /// Those that are woken at these times.
+    /// The services to wake at these times.
     delayed: BTreeMap<MonotonicTime, Vec<ServiceId>>,
 }
 
 impl WakeUp {
-    /// A wake-up that calls `notify` each time a service is woken, so that the queue is polled. It
-    /// must return quickly.
+    /// A wake-up that calls `notify` each time a service is woken, so that the queue is polled. `notify` must return
+    /// quickly.
     ///
-    /// Nothing is called when a delay ends: who polls the queue must poll it again after
+    /// `notify` is not called when a delay ends: the caller must poll the queue again after
     /// [`next_due`](Self::next_due).
     pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Self {
         let state = Arc::new(WakeUpState { woken: Mutex::default(), notify: Box::new(notify) });
@@ -52,13 +52,13 @@ impl WakeUp {
         Self { clock, ..self }
     }
 
-    /// The service has a batch that may be submitted now: one was added, or the last one ended.
+    /// Wakes the service, which has a batch that may be submitted now because one was added or the last one ended.
     pub fn wake(&self, service: ServiceId) {
         lock(&self.state.woken).services.extend([service]);
         self.notify();
     }
 
-    /// The service has a batch that may be submitted after this delay.
+    /// Wakes the service after this delay, when a batch of it may be submitted.
     pub fn wake_after(&self, service: ServiceId, delay: Duration) {
         let at = self.clock.monotonic().plus(delay);
         let mut woken = lock(&self.state.woken);
@@ -66,7 +66,7 @@ impl WakeUp {
         woken.delayed.entry(at).or_default().push(service);
         drop(woken);
         if is_first {
-            // The queue's poller may sleep for longer.
+            // The task that polls the queue may be sleeping for longer.
             self.notify();
         }
     }
@@ -90,7 +90,7 @@ impl WakeUp {
         services
     }
 
-    /// Whether no service is woken. A delay that has ended stays, so that [`next_due`](Self::next_due) tells of it.
+    /// Whether no service is woken. A delay that has ended is kept, so that [`next_due`](Self::next_due) reports it.
     pub(crate) fn is_empty(&self) -> bool {
         let now = self.clock.monotonic();
         let woken = lock(&self.state.woken);
@@ -98,7 +98,7 @@ impl WakeUp {
         woken.services.len() == 0 && first.is_none_or(|(at, _)| *at > now)
     }
 
-    /// Has the queue polled, although no service was woken.
+    /// Requests a poll of the queue although no service was woken.
     pub(crate) fn notify(&self) {
         (self.state.notify)();
     }
@@ -123,7 +123,7 @@ impl Woken {
     }
 }
 
-/// Wakes services that have a batch to submit now, or after its delay.
+/// Wakes services that have a batch to submit now or after its delay.
 impl RecordedSubscriber for WakeUp {
     fn recorded(&self, entry: Recorded<'_>) {
         match entry {
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(wake_up.next_due(), None);
         wake_up.wake_after(service("long"), Duration::from_millis(40));
         wake_up.wake_after(service("short"), Duration::from_millis(1));
-        assert_eq!(notified.try_iter().count(), 2, "each ends before those known before");
+        assert_eq!(notified.try_iter().count(), 2, "each ends before the delays known so far");
         wake_up.wake_after(service("longest"), Duration::from_millis(50));
         assert_eq!(notified.try_iter().count(), 0);
         assert_eq!(wake_up.next_due(), Some(Duration::from_millis(1)));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_that_end_together_have_the_queue_polled_again() {
+    fn delays_that_end_together_cause_another_poll() {
         let (wake_up, notified) = wake_up();
         let clock = Arc::new(ManualClock::default());
         let wake_up = wake_up.with_clock(Arc::<ManualClock>::clone(&clock));

@@ -25,7 +25,7 @@ impl RestApiError {
     /// The code of `GET /transactions/{id}` for a transaction that is in no block.
     pub(crate) const TRANSACTION_NOT_FOUND: u16 = 72;
 
-    /// The error in a response of the REST API. A successful response has none, and neither has one of a proxy.
+    /// The error in a response of the REST API. Successful responses and responses of proxies have none.
     pub(crate) fn from_response(response: &HttpResponse) -> Option<Self> {
         #[derive(Deserialize)]
         struct Envelope {

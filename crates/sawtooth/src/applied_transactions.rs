@@ -21,13 +21,13 @@ use crate::{
 /// How many batches are remembered.
 const REMEMBERED: usize = 10_000;
 
-/// How many transactions of a batch each node is asked about in one search.
+/// About how many transactions of a batch each node is asked in one search.
 const TRANSACTIONS_PER_SEARCH: usize = 20;
 
-/// How long a transaction must have been in the chain without the batch: a short fork may have had it.
+/// How long a transaction must have been in the chain without the batch, because a short fork may have contained it.
 const LASTING_AFTER: Duration = Duration::from_secs(2);
 
-/// Looks for transactions of a batch in the chain, a few at a time.
+/// Searches the chain for transactions of a batch, a few at a time.
 pub(crate) struct TransactionSearches {
     clock: Arc<dyn Clock>,
     searches: Mutex<BoundedMap<ItemId, TransactionSearch>>,
@@ -49,7 +49,8 @@ pub(crate) struct AppliedTransaction {
 }
 
 impl AppliedTransaction {
-    /// The chain has each transaction once, and it has this one without the batch.
+    /// The evidence that the batch can never be applied: the chain contains each transaction at most once, and it
+    /// contains this one without the batch.
     pub(crate) fn never_applicable(&self) -> EvidenceReport {
         let Self { transaction_id, node } = self;
         let detail = format!(
@@ -66,8 +67,8 @@ impl TransactionSearches {
         Self { clock, searches: Mutex::new(BoundedMap::new(REMEMBERED)) }
     }
 
-    /// A transaction of the batch that is in the chain of a node. Each call asks about the next ones, or
-    /// again about the one that was found.
+    /// A transaction of the batch that is in the chain of a node. Each call asks about the next transactions, or again
+    /// about the one that was found.
     pub(crate) async fn find(
         &self,
         client: &RestClient,
@@ -93,7 +94,7 @@ impl TransactionSearches {
         found
     }
 
-    /// Whether the transaction, which is in the chain while the batch is not, has been so for a while.
+    /// Whether the transaction has been in the chain without the batch for a while.
     pub(crate) fn confirm(&self, batch: &UnresolvedBatch, transaction_id: ItemId) -> bool {
         let now = self.clock.monotonic();
         self.update(batch, |search| {

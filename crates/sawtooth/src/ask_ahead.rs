@@ -10,10 +10,9 @@ use crate::{
     nodes::{get_node_reports, nodes_of_batch},
 };
 
-/// Asks nodes about batches that will be sent soon, so that their sender need not.
+/// Asks nodes about batches that will be sent soon, so that their sender need not ask.
 ///
-/// It only saves time: the sender asks about a batch itself if an answer is missing or older than two
-/// seconds.
+/// This only saves time. If an answer is missing or older than two seconds, the sender asks itself.
 impl Sawtooth {
     pub(crate) async fn ask_before_turn(&self, service_id: &ServiceId, batch_ids: &[ItemId]) {
         let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();

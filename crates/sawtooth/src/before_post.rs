@@ -1,4 +1,4 @@
-//! What nodes reported about batches before these were posted.
+//! The reports of nodes about batches from before the batches were posted.
 
 use std::{
     sync::{Arc, Mutex},
@@ -12,29 +12,29 @@ use log::{debug, warn};
 
 use crate::statuses::StatusAtNode;
 
-/// How many pairs of a node and a batch are remembered.
+/// The number of remembered pairs of a node and a batch.
 const REMEMBERED: usize = 10_000;
 
-/// How old a report may be that allows a POST. Another client may post the batch meanwhile.
+/// The maximum age of a report that allows a POST, because another client may post the batch meanwhile.
 const FRESH_FOR: Duration = Duration::from_secs(2);
 
-/// How long an INVALID does not count that was there when this process first asked about a batch which
-/// it has not posted. A node executes a batch in less time, unless it has many.
+/// If a node already reports INVALID when this process first asks about a batch that it has not posted, the INVALID
+/// does not count for this long. Unless a node has many batches, it executes one in less time.
 const SETTLED_AFTER: Duration = Duration::from_secs(10);
 
-/// How long an INVALID from before a POST is shown before a warning says so.
+/// How long a node may report an INVALID from before a POST until a warning is logged.
 const WARN_AFTER: Duration = Duration::from_secs(10);
 
-/// Tells an INVALID that a node kept from before a POST from one that answers the POST.
+/// Distinguishes an INVALID that a node has kept from before a POST from one that is the result of the POST.
 ///
-/// A node executes a batch again that was invalid and is posted again. Until it has done so it reports
-/// the old INVALID. When the batch is invalid again, the node adds entries to the old ones.
+/// A node executes an invalid batch again if it is posted again. Until it has done so, it reports the old INVALID. If
+/// the batch is invalid again, the node adds entries to the old ones.
 pub(crate) struct BeforePost {
     clock: Arc<dyn Clock>,
     nodes_and_batches: Mutex<BoundedMap<(String, String), Before>>,
 }
 
-/// What a node had about a batch at some time before the POST, or when this process first asked.
+/// What a node reported about a batch at some time before the POST, or when this process first asked.
 #[derive(Debug, Clone, Copy)]
 struct Before {
     status: LedgerStatus,
@@ -44,14 +44,14 @@ struct Before {
     is_warned: bool,
 }
 
-/// What a node may show that is not about the last POST.
+/// What a node may report that is not about the last POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
-    /// It has reported something else than INVALID.
+    /// Nothing: it has reported a status other than INVALID.
     Nothing,
     /// An INVALID with this many entries.
     Entries(usize),
-    /// It gave no usable answer.
+    /// Not known, because it gave no usable answer.
     Unknown,
 }
 
@@ -74,13 +74,13 @@ impl BeforePost {
         self.clock.monotonic()
     }
 
-    /// A node was asked at this time about a batch that was not posted, and reported this.
+    /// Records the report of a node that was asked at this time about a batch that was not posted.
     pub(crate) fn set(&self, node: &str, report: &StatusAtNode, asked_at: MonotonicTime) {
         let before = Before::new(report, asked_at, Post::None);
         lock(&self.nodes_and_batches).set(&key(node, &report.report.batch_id), before);
     }
 
-    /// The same, unless more is known: the batch was posted, or the node was asked again.
+    /// The same, unless more is known because the batch was posted or the node was asked again.
     pub(crate) fn set_ahead(&self, node: &str, report: &StatusAtNode, asked_at: MonotonicTime) {
         let before = Before::new(report, asked_at, Post::None);
         let mut known = lock(&self.nodes_and_batches);
@@ -90,7 +90,7 @@ impl BeforePost {
         }
     }
 
-    /// The node's status of a batch that was not posted since, if it can still be relied on.
+    /// The status that the node reported, if the batch was not posted since and the report can still be relied on.
     pub(crate) fn fresh_status(&self, node: &str, batch_id: &str) -> Option<LedgerStatus> {
         let known = lock(&self.nodes_and_batches);
         let before = known.get(&key(node, batch_id))?;
@@ -98,8 +98,8 @@ impl BeforePost {
         (before.post == Post::None && is_fresh).then_some(before.status)
     }
 
-    /// Whether a question ahead about a batch could help its sender: it was not posted to the node, and
-    /// what is known of it will soon be too old.
+    /// Whether asking ahead about a batch could help its sender, because it was not posted to the node and the last
+    /// report will soon be too old.
     pub(crate) fn is_question_useful(&self, node: &str, batch_id: &str) -> bool {
         let known = lock(&self.nodes_and_batches);
         let before = known.get(&key(node, batch_id));
@@ -108,21 +108,21 @@ impl BeforePost {
         })
     }
 
-    /// The batch is posted to the node now, and its status before is not known.
+    /// Records that the batch is posted to the node now, although its previous status is not known.
     pub(crate) fn start_blind_post(&self, node: &str, batch_id: &str) {
         if let Some(before) = lock(&self.nodes_and_batches).get_mut(&key(node, batch_id)) {
             (before.kept, before.post) = (Kept::Unknown, Post::Elsewhere);
         }
     }
 
-    /// The batch is posted to the node now, or the node certainly did not take it.
+    /// Records that the batch is posted to the node now, or that the node certainly did not accept it.
     pub(crate) fn set_posted(&self, node: &str, batch_id: &str, is_posted: bool) {
         if let Some(before) = lock(&self.nodes_and_batches).get_mut(&key(node, batch_id)) {
             before.post = if is_posted { Post::Here } else { Post::None };
         }
     }
 
-    /// The node's report as far as it is about the last POST: an INVALID from before is not.
+    /// The node's report, without an INVALID from before the last POST.
     pub(crate) fn review(&self, node: &str, report: StatusAtNode) -> StatusReport {
         if !self.is_from_before(node, &report) {
             return report.report;
@@ -131,18 +131,18 @@ impl BeforePost {
         StatusReport { batch_id, status: LedgerStatus::NotReported, receipts: Vec::new() }
     }
 
-    /// Whether the report is an INVALID that the node may have had before the last POST.
+    /// Whether the report is an INVALID that may be from before the last POST.
     pub(crate) fn is_from_before(&self, node: &str, report: &StatusAtNode) -> bool {
         self.post_before_which(node, report).is_some()
     }
 
-    /// Whether the report is an INVALID that the node had before this process posted the batch, so that
-    /// the POST may not have arrived.
+    /// Whether the report is an INVALID from before this process posted the batch, so that the POST may not have
+    /// arrived.
     pub(crate) fn may_need_another_post(&self, node: &str, report: &StatusAtNode) -> bool {
         self.post_before_which(node, report).is_some_and(|post| post != Post::Elsewhere)
     }
 
-    /// The POST before which the node may have had the INVALID of this report.
+    /// The POST before which the node may already have had the INVALID of this report.
     fn post_before_which(&self, node: &str, report: &StatusAtNode) -> Option<Post> {
         let now = self.monotonic();
         let mut known = lock(&self.nodes_and_batches);
@@ -214,7 +214,7 @@ mod tests {
         (clock.clone(), BeforePost::new(clock))
     }
 
-    /// What was known of the batch before it was posted just now.
+    /// What was known about the batch before it was posted just now.
     fn posted_after(
         status: LedgerStatus,
         invalid_entries: usize,

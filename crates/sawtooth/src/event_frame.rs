@@ -2,7 +2,7 @@ use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_support::one_line;
 use serde::Deserialize;
 
-/// A text that the event websocket receives.
+/// A text that is received on the event websocket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum EventFrame {
     /// A block was committed. It names neither batches nor transactions.

@@ -16,8 +16,7 @@ const VALIDATOR_UNAVAILABLE: &str = "Validator unavailable";
 
 /// Subscribes to blocks at the first reachable node.
 ///
-/// The first event is the newest block that exists already, so a block that is committed while the
-/// websocket opens is not missed.
+/// The first event is the newest existing block, so a block that is committed while the websocket opens is not missed.
 impl Sawtooth {
     pub(crate) async fn subscribe(&self) -> BatchResult<LedgerEventStream> {
         let mut failure = BatchError::Unavailable("no node can be asked for events".to_owned());
@@ -43,8 +42,8 @@ impl Sawtooth {
     }
 }
 
-/// The blocks of a node, until the websocket breaks or receives an error. It records when the connection to the node, or
-/// to the validator behind it, breaks.
+/// The blocks of a node, until the websocket breaks or receives an error. It records it when the connection to the
+/// node, or to the validator behind it, breaks.
 fn event_stream(frames: TextFrames, client: RestClient, node: String) -> LedgerEventStream {
     let events = unfold(Some((frames, client, node)), async |stream| {
         let (mut frames, client, node) = stream?;

@@ -13,12 +13,11 @@ use crate::{
     statuses::StatusAtNode,
 };
 
-/// About how many batches a node is asked at the same time. A validator has five threads for all of its
+/// The number of batches about which a node is asked at the same time. A validator has five threads for all of its
 /// clients.
 const BATCHES_AT_ONCE: usize = 4;
 
-/// Looks for evidence at every node of a batch: in its status, in the blocks, and in what became of its
-/// transactions.
+/// Searches every node of a batch for evidence: in its status, in the blocks, and in its transactions.
 impl Sawtooth {
     fn nodes_of(&self, batch: &UnresolvedBatch) -> BatchResult<Vec<String>> {
         let id = batch.batch_id.to_string();
@@ -41,7 +40,7 @@ impl Sawtooth {
         reports
     }
 
-    /// What can be proved about batches that are at these nodes.
+    /// The evidence about batches that are at these nodes.
     async fn find_all(
         &self,
         nodes: &[String],
@@ -104,8 +103,8 @@ impl Sawtooth {
         Ok(found.unwrap_or_else(|| evidence.into()))
     }
 
-    /// Replaces the reports of batches that a node had accepted and that are absent after an outage. They
-    /// are looked at a second time, because a node does not know a batch for a moment after it accepted it.
+    /// Replaces the reports about accepted batches that are absent after an outage. The nodes are asked a second time,
+    /// because a node does not know a batch for a moment after it has accepted it.
     async fn look_again(
         &self,
         nodes: &[String],
@@ -132,7 +131,7 @@ impl Sawtooth {
         }
     }
 
-    /// What the absence of a batch proves that a node had accepted.
+    /// What the absence of an accepted batch proves.
     fn after_outage(
         &self,
         nodes: &[String],
@@ -177,7 +176,7 @@ impl Sawtooth {
             ));
         };
         let status = if self.before_post.may_need_another_post(node, report) {
-            // It does not show that the POST has arrived, and another one does no harm.
+            // It does not show that the POST has arrived, and another POST does no harm.
             LedgerStatus::NotReported
         } else {
             report.report.status
@@ -196,8 +195,8 @@ impl Sawtooth {
         })
     }
 
-    /// Evidence from the batch's transactions: one that was applied with another batch, or that the batch
-    /// was committed meanwhile.
+    /// Evidence from the batch's transactions: one of them was applied with another batch, or the batch was committed
+    /// meanwhile.
     async fn find_applied_transaction(
         &self,
         nodes: &[String],
@@ -206,8 +205,8 @@ impl Sawtooth {
         let Some(found) = self.applied.find(&self.query_client, nodes, batch).await else {
             return Ok(None);
         };
-        // The batch is read after its transaction, which may have been committed with it meanwhile. It
-        // may be in the chain of any node.
+        // The batch is read after its transaction, because both may have been committed meanwhile. It may be in the
+        // chain of any node.
         for node in nodes {
             let evidence = self.evidence_at(node, &batch.batch_id.to_string()).await;
             match evidence {
@@ -221,7 +220,7 @@ impl Sawtooth {
     }
 }
 
-/// Combines the evidence of all nodes: one node proves presence, only all of them prove absence.
+/// Combines the evidence of all nodes. One node is enough to prove presence, but absence needs all of them.
 fn combine(results: Vec<BatchResult<Evidence>>) -> BatchResult<Evidence> {
     for evidence in [Evidence::Committed, Evidence::Present] {
         if results.contains(&Ok(evidence)) {

@@ -2,19 +2,19 @@ use std::time::Duration;
 
 use grid_batch_core::{LedgerFacts, SecondArrival};
 
-/// Many times as long as a node needs for a batch. A batch that can never be applied stays pending, and blocks
-/// everything behind it.
+/// Many times longer than a node needs for a batch. A batch that can never be applied stays pending and blocks
+/// everything after it.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
 
-/// What a Sawtooth network does with batches. It keeps the order of arrival only with one publishing node.
+/// What a Sawtooth network does with batches. It keeps the order of arrival only if it has one publishing node.
 pub const fn facts(keeps_order: bool, late_arrival_limit: Duration) -> LedgerFacts {
     LedgerFacts {
         second_arrival: SecondArrival::AppliedOnce,
         proves_absence: true,
         late_arrival_limit,
-        // Of committed batches. Pending and invalid ones are only in memory.
+        // This holds for committed batches. Pending and invalid ones are only in memory.
         statuses_survive_restart: true,
-        // For ten minutes, also while the batch waits to be executed again.
+        // It does so for ten minutes, even while the batch waits to be executed again.
         reports_earlier_invalid: true,
         keeps_order,
         enforces_declared_access: true,

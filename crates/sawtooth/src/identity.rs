@@ -3,7 +3,7 @@ use serde::Deserialize;
 
 use crate::{Sawtooth, api_error::error_message};
 
-/// Only the first block, however long the chain is: `reverse` lists from the first block on.
+/// Requests only the first block, however long the chain is, because `reverse` lists from the first block on.
 const FIRST_BLOCK: &str = "blocks?limit=1&start=0x0000000000000000&reverse";
 
 impl Sawtooth {
@@ -15,7 +15,7 @@ impl Sawtooth {
     }
 }
 
-/// The id of the first block in a list of blocks. A chain without blocks has none yet.
+/// The id of the first block in a list of blocks. Fails if the chain has no blocks yet.
 fn first_block(body: &[u8]) -> BatchResult<ItemId> {
     let list: BlockList = serde_json::from_slice(body)
         .map_err(|error| BatchError::InvalidAnswer(format!("list of blocks: {error}")))?;

@@ -6,7 +6,7 @@ use crate::{
     rest_client::RestClient,
 };
 
-/// What is looked for in the blocks.
+/// What to search the blocks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InChain {
     Batch,

@@ -12,10 +12,10 @@ use crate::{
     rest_client::RestClient,
 };
 
-/// Decides whether the INVALIDs of one of several nodes are final.
+/// Decides whether INVALID reports of one of several nodes are final.
 ///
-/// A node that has not applied the batches before executes one on an old state, and may find it
-/// invalid although it is valid.
+/// A node that has not applied the earlier batches executes a batch on an old state, and may find it invalid although
+/// it is valid.
 pub(crate) struct InvalidReview<'a> {
     pub(crate) client: &'a RestClient,
     pub(crate) record: &'a NodeRecord,
@@ -31,8 +31,8 @@ pub(crate) struct InvalidReview<'a> {
 type OtherNode<'a> = (&'a str, BatchResult<ReportsById>);
 
 impl InvalidReview<'_> {
-    /// The reports to use instead of these, which say that batches are invalid. Each other node is asked
-    /// about all of them with one request.
+    /// Takes reports of invalid batches, and returns the reports to use instead. Each other node is asked about all of
+    /// the batches with one request.
     pub(crate) async fn final_reports(
         &self,
         invalid: Vec<StatusReport>,
@@ -73,16 +73,16 @@ impl InvalidReview<'_> {
         join_all(queries).await
     }
 
-    /// Whether the node had applied the batches before when it found this one invalid. The error says
-    /// why that is not certain.
+    /// Checks that the node had applied the earlier batches when it found this one invalid. The error says why this is
+    /// not certain.
     async fn check(&self, batch_id: &str, others: &[OtherNode<'_>]) -> Result<(), String> {
         if self.record.is_doubted(self.node, batch_id) {
-            return Err("the node had not applied the batches before".to_owned());
+            return Err("the node had not applied the earlier batches".to_owned());
         }
         if self.record.was_checked(self.node, batch_id) {
             return Ok(());
         }
-        // Another process sent the batch, perhaps to another node.
+        // Another process sent the batch, possibly to another node.
         if !self.record.are_all(self.nodes) {
             return Err("another node of the ledger is not used at present".to_owned());
         }
@@ -114,7 +114,7 @@ impl InvalidReview<'_> {
                      report does not count"
                 );
             }
-            return Err(format!("the node has not applied a batch before, {before}"));
+            return Err(format!("the node has not applied an earlier batch, {before}"));
         }
         match self.first_missing(&history.since).await? {
             Some(later) => Err(format!("the node has not applied a later batch yet, {later}")),

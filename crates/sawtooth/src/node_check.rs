@@ -3,10 +3,10 @@ use grid_batch_http::origin;
 
 use crate::Sawtooth;
 
-/// Checks that a node has applied the batches before the one that is sent to it.
+/// Checks that a node has applied the batches before the one that is to be sent to it.
 ///
-/// The store knows the last batch that was committed in each lane of the service; all of them must be
-/// committed at the node. It is asked with one request, about those that it has not just reported.
+/// The store knows the last committed batch of each lane of the service. All of them must be committed at the node,
+/// which is asked with one request about those that it has not just reported.
 impl Sawtooth {
     pub(crate) async fn check_before(
         &self,
@@ -26,7 +26,7 @@ impl Sawtooth {
             Ok(None) => {}
             Ok(Some(before)) => {
                 return Err(format!(
-                    "the node {} does not report a batch before, {before}, as committed; this one \
+                    "the node {} does not report an earlier batch, {before}, as committed; this one \
                      waits until a node does",
                     origin(node)
                 ));
@@ -34,7 +34,7 @@ impl Sawtooth {
             Err(error) => {
                 let node = origin(node);
                 return Err(format!(
-                    "cannot ask the node {node} whether it has applied the batches before: {error}"
+                    "cannot ask the node {node} whether it has applied the earlier batches: {error}"
                 ));
             }
         }

@@ -12,49 +12,50 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{nodes::get_node_reports, rest_client::RestClient};
 
-/// How many batches are remembered. A few hundred are under way.
+/// The number of remembered batches. Usually a few hundred are under way.
 const REMEMBERED: usize = 10_000;
 
 /// How many reads of the history of batches run at the same time.
 const HISTORY_READS: usize = 8;
 
-/// How long a commit that a node reported is taken for what the node has. Behind its URL, another
-/// node or an older state of it may answer later.
+/// How long a commit that a node has reported is trusted. Later, another node or an older state may answer behind its
+/// URL.
 const TRUSTED_FOR: Duration = Duration::from_secs(5);
 
 /// What this process knows about which node has applied which batch.
 ///
-/// A node is asked about the unknown ones. A node that has reported a batch as committed has applied it
-/// and all before it.
+/// A node is asked about unknown batches. A node that reports a batch as committed has applied it and all batches
+/// before it.
 pub(crate) struct NodeRecord {
     history: Arc<dyn CommitHistory>,
     history_reads: BlockingWork,
-    /// All nodes of the ledger, also those that are not used at present.
+    /// All nodes of the ledger, including those that are not used at present.
     nodes: Vec<String>,
     seen: Mutex<Seen>,
 }
 
 struct Seen {
     batches: BoundedMap<NodeAndBatch, BatchAtNode>,
-    /// The node reported the batch as invalid, and may not have applied all before it. There are few of
-    /// these, and none is forgotten because of other batches: the node may report it as invalid for long after.
+    /// Batches that a node reported as invalid although it may not have applied all earlier ones. There are few of
+    /// them, and they have a separate map so that other batches do not displace them, because the node may report
+    /// INVALID for long.
     doubted: BoundedMap<NodeAndBatch, ()>,
     /// The last question to each node.
     questions: HashMap<String, Arc<AsyncMutex<Option<Answer>>>>,
 }
 
-/// What was seen of a batch at a node.
+/// The observations of a batch at a node.
 #[derive(Debug, Clone, Copy, Default)]
 struct BatchAtNode {
     /// When the node last reported it as committed.
     committed_at: Option<Instant>,
-    /// The node had applied all batches before this one when it was sent there.
+    /// Whether the node had applied all earlier batches when this one was sent to it.
     is_checked: bool,
 }
 
 type NodeAndBatch = (String, String);
 
-/// The answer to a question to a node: which of these batches it has applied.
+/// A node's answer to which of these batches it has applied.
 struct Answer {
     at: Instant,
     asked: HashSet<String>,
@@ -77,7 +78,7 @@ impl NodeRecord {
         self.nodes.iter().all(|node| nodes.contains(node))
     }
 
-    /// What was committed before this batch.
+    /// The batches that were committed before this one.
     pub(crate) async fn committed_before(
         &self,
         service_id: &str,
@@ -110,7 +111,7 @@ impl NodeRecord {
         if unknown.is_empty() {
             return Ok(None);
         }
-        // Many batches are sent at the same time. The answer to another one may say it all.
+        // Many batches are sent at the same time, so the answer for another one may be sufficient.
         let is_answered = |answer: &&Answer| {
             answer.at >= began && unknown.iter().all(|id| answer.asked.contains(id))
         };
@@ -146,12 +147,12 @@ impl NodeRecord {
         batch_ids.iter().filter(|id| !is_known(id)).cloned().collect()
     }
 
-    /// The node reported the batch as committed.
+    /// Records that the node reported the batch as committed.
     pub(crate) fn set_committed(&self, node: &str, batch_id: &str) {
         self.change(node, batch_id, |batch| batch.committed_at = Some(Instant::now()));
     }
 
-    /// The node has applied all batches before this one, which may be sent to it now.
+    /// Records that the node has applied all earlier batches, so that this one may be sent to it.
     pub(crate) fn set_checked(&self, node: &str, batch_id: &str) {
         self.change(node, batch_id, |batch| batch.is_checked = true);
     }
@@ -160,8 +161,8 @@ impl NodeRecord {
         self.at_node(node, batch_id).is_checked
     }
 
-    /// The node may not have applied all batches before this one when it found it invalid. Returns
-    /// whether that is new.
+    /// Records that the node may not have applied all earlier batches when it found this one invalid. Returns whether
+    /// this is new.
     pub(crate) fn set_doubted(&self, node: &str, batch_id: &str) -> bool {
         let mut seen = lock(&self.seen);
         let key = key(node, batch_id);

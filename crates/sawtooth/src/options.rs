@@ -16,12 +16,13 @@ pub struct SawtoothOptions {
     /// Limit on the number of concurrent status requests. A validator has five threads for all of
     /// its clients, and submissions need them too.
     pub connections: usize,
-    /// Whether the network applies batches in the order in which they were sent, as one with one publishing node.
+    /// Whether the network applies batches in the order in which they were sent, as a network with one publishing node
+    /// does.
     pub keeps_order: bool,
     /// How long a request without an answer may still arrive at a node.
     pub late_arrival_limit: Duration,
-    /// After an outage, a batch is lost if its nodes say twice that they do not have it, this long
-    /// apart. A node does not know a batch for a moment after it accepted it.
+    /// After an outage, a batch is lost if its nodes report twice, this long apart, that they do not have it. A node
+    /// does not know a batch for a moment after it has accepted it.
     pub lost_after: Duration,
 }
 

@@ -13,8 +13,8 @@ use crate::api_error::RestApiError;
 
 /// The outages of nodes, as this process has seen them.
 ///
-/// It tells a node that crashes, whose connections break, from one that hangs: that accepts requests
-/// and does not answer.
+/// It distinguishes a node that crashes, so that its connections break, from a node that hangs, which accepts requests
+/// but does not answer.
 pub(crate) struct Outages {
     clock: Arc<dyn Clock>,
     /// The shortest time without an answer that counts as a hang.
@@ -24,7 +24,7 @@ pub(crate) struct Outages {
 
 struct Seen {
     nodes: HashMap<String, NodeOutages>,
-    /// The last attempts that this process has sent, or that a node has reported.
+    /// The last attempts that this process has sent or a node has reported.
     batches: BoundedMap<String, SentAttempt>,
 }
 
@@ -33,7 +33,7 @@ struct NodeOutages {
     last_answer: Option<MonotonicTime>,
     /// Whether a connection broke since the last answer.
     is_disconnected: bool,
-    /// Requests without an answer since the last answer, or until a connection broke.
+    /// Requests without an answer since the last answer, up to the time when a connection broke.
     unanswered: Option<Unanswered>,
     /// When a request last failed.
     last_outage: Option<MonotonicTime>,
@@ -41,7 +41,7 @@ struct NodeOutages {
     last_hang: Option<Unanswered>,
 }
 
-/// Requests that a node accepted and did not answer, one after the other.
+/// Consecutive requests that a node accepted but did not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Unanswered {
     began: MonotonicTime,
@@ -73,7 +73,7 @@ pub(crate) enum ObservedOutage {
     None,
     /// A node did not work, and may have lost the batch.
     Failed,
-    /// A node hung for so long, before any connection to it broke.
+    /// A node hung for this long before any connection to it broke.
     Hung {
         node: String,
         lasted: Duration,
@@ -81,15 +81,15 @@ pub(crate) enum ObservedOutage {
 }
 
 impl Outages {
-    /// The least number of requests without an answer that counts as a hang.
+    /// The minimum number of requests without an answer that counts as a hang.
     const FEWEST_REQUESTS: u32 = 2;
-    /// How many batches are remembered. A few hundred are under way.
+    /// The number of remembered batches. Usually a few hundred are under way.
     const REMEMBERED: usize = 10_000;
-    /// How long an outage counts for a batch that another process has sent and that no node has
-    /// reported to this one: it may be older than the batch.
+    /// How long an outage counts for a batch that another process has sent and no node has reported to this process,
+    /// because the outage may be older than the batch.
     const RECENT: Duration = Duration::from_secs(60);
 
-    /// Nodes whose requests are given up after this timeout.
+    /// Creates the record for nodes whose requests are given up after this timeout.
     pub(crate) fn new(request_timeout: Duration, clock: Arc<dyn Clock>) -> Self {
         let shortest_hang = request_timeout.saturating_mul(Self::FEWEST_REQUESTS);
         let seen = Seen { nodes: HashMap::new(), batches: BoundedMap::new(Self::REMEMBERED) };
@@ -131,15 +131,15 @@ impl Outages {
         }
     }
 
-    /// An attempt of the batch is about to be sent to the node.
+    /// Records that an attempt of the batch is about to be sent to the node.
     pub(crate) fn sending(&self, node: &str, batch_id: &str) {
         let batch = SentAttempt { node: Some(node.to_owned()), since: self.monotonic() };
         lock(&self.seen).batches.set(&batch_id.to_owned(), batch);
     }
 
-    /// The node has reported, to a request of this time, that it has the batch and that it is not finished.
-    /// That says nothing about another node that the batch was sent to. An outage between its answer and this call
-    /// may have cost it the batch.
+    /// Records that the node, in answer to a request of this time, has reported the batch as not finished. This says
+    /// nothing about another node to which the batch was sent. In an outage between its answer and this call, the node
+    /// may have lost the batch.
     pub(crate) fn reported(&self, node: &str, batch_id: &str, asked_at: MonotonicTime) {
         let mut seen = lock(&self.seen);
         let new = || SentAttempt { node: None, since: asked_at };
@@ -193,7 +193,7 @@ impl ObservedEnd {
 
 impl NodeOutages {
     fn add_unanswered(&mut self, sent_at: MonotonicTime, now: MonotonicTime) {
-        // A node that broke connections has crashed, and one that has answered since did not hang.
+        // A node that broke connections has crashed, and a node that has answered since did not hang.
         if self.is_disconnected || self.last_answer.is_some_and(|answer| sent_at < answer) {
             return;
         }
@@ -239,7 +239,7 @@ mod tests {
         MonotonicTime::default().plus(SECOND * seconds)
     }
 
-    /// What a process has seen since it started. Times are in seconds, and none is before the one that was given last.
+    /// The observations of a process since it started. Times are in seconds and must not decrease.
     struct Test {
         clock: Arc<ManualClock>,
         outages: Outages,
@@ -251,7 +251,7 @@ mod tests {
             Self { outages: Outages::new(SECOND * 12, clock.clone()), clock }
         }
 
-        /// One that has sent the batch to the node after a second.
+        /// A process that has sent the batch to the node after one second.
         fn with_batch() -> Self {
             let test = Self::new();
             test.record(NODE, 0, 1, ObservedEnd::Answered);
@@ -273,7 +273,7 @@ mod tests {
             self.outages.record(node, at(sent_at), end);
         }
 
-        /// Requests without an answer, one after the other.
+        /// Makes consecutive requests that are not answered.
         fn hang(&self, from: u32, requests: u32) {
             for number in 0..requests {
                 let sent_at = from + number * 12;

@@ -14,10 +14,11 @@ pub(crate) fn read_answer(result: Result<HttpResponse, HttpError>) -> Submission
     SubmissionAnswer { message: message.or(answer.message), ..answer }
 }
 
-/// By the status and the code of the Sawtooth error in the body. The status decides even if the body does not arrive.
+/// Determined by the status and by the code of the Sawtooth error in the body. The status decides even if the body does
+/// not arrive.
 fn outcome(status: u16, code: Option<u16>) -> Outcome {
     match (status, code) {
-        // 200 is the same through a proxy.
+        // 200 means the same, through a proxy.
         (200 | 202, _) => Outcome::Accepted,
         // 31: the queue of the validator is full. 15: the validator is not ready, and accepted nothing.
         (429, _) | (503, Some(15)) => Outcome::Busy,
@@ -25,9 +26,10 @@ fn outcome(status: u16, code: Option<u16>) -> Outcome {
         (408, Some(19)) => Outcome::NotSent,
         // A proxy timed out, and may have passed the batch on.
         (408, _) => Outcome::Ambiguous,
-        // A signature, a hash or the structure is invalid; the list is empty; no list of batches; too long.
+        // A signature, a hash or the structure is invalid, the list is empty, the body is not a list of batches, or it
+        // is too long.
         (400, Some(30 | 34 | 35)) | (413, _) => Outcome::Rejected,
-        // The URL, the credentials or a proxy is wrong, not the batch. Redirects are not followed.
+        // The URL, the credentials or a proxy is wrong, rather than the batch. Redirects are not followed.
         (300..=499, _) => Outcome::Refused,
         // 503 with 17 or 18, 500 with 10 or 20, a proxy's 502: the batch may have been accepted.
         _ => Outcome::Ambiguous,
@@ -41,7 +43,7 @@ mod tests {
     #[test]
     fn every_response_and_error_has_an_outcome() {
         use Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected};
-        // The first row that matches: statuses, code, outcome.
+        // Statuses, code and outcome. The first matching row applies.
         let rows = [
             (202..=202, None, Accepted),
             (200..=200, None, Accepted),

@@ -5,10 +5,10 @@ use grid_batch_core::{
 
 use crate::Sawtooth;
 
-/// Forwards requests of clients to the REST API, other than submissions, to a node.
+/// Forwards requests of clients to the REST API of a node, other than submissions.
 impl Sawtooth {
-    /// The node makes links with the host that the client knows, from the headers for proxies. The
-    /// authorization of the client is for this server.
+    /// From the proxy headers, the node creates links with the host that the client knows. The client's authorization
+    /// is not forwarded, because it is for this server.
     pub(crate) async fn forward_to_node(
         &self,
         request: ForwardedRequest,

@@ -13,7 +13,7 @@ use crate::{
     outages::{ObservedEnd, Outages},
 };
 
-/// Sends requests to REST APIs, with authorization if it is configured, and records their outages.
+/// Sends requests to REST APIs, with authorization if it is configured, and records outages.
 #[derive(Clone)]
 pub(crate) struct RestClient {
     client: HttpClient,
@@ -65,7 +65,7 @@ impl RestClient {
         self.outages.record(base, sent_at, end);
     }
 
-    /// The connection to a node, or to the validator behind it, broke.
+    /// Records that the connection to a node, or to the validator behind it, broke.
     pub(crate) fn record_disconnection(&self, base: &str, reason: &str) {
         self.nodes.failed(&origin(base), reason);
         self.outages.record(base, self.outages.monotonic(), ObservedEnd::Disconnected);

@@ -23,11 +23,11 @@ use crate::{
     rest_client::RestClient,
 };
 
-/// A Sawtooth network, by the REST APIs of its nodes. Clones share what they have seen.
+/// A Sawtooth network, accessed through the REST APIs of its nodes. Clones share their observations.
 ///
-/// Submissions and the questions which ledger a node belongs to have their own connections, and the other
-/// requests share theirs. A connection ends with the runtime that opened it, and the end of the poller's
-/// runtime must not leave a submission in doubt.
+/// Submissions, and questions about which ledger a node belongs to, have their own connections; other requests share
+/// theirs. A connection ends with the runtime that opened it, and the end of the poller's runtime must not leave a
+/// submission in doubt.
 #[derive(Clone)]
 pub struct Sawtooth {
     pub(crate) submit_client: RestClient,
@@ -84,14 +84,14 @@ impl Sawtooth {
         Self { before_post, applied: Arc::new(TransactionSearches::new(clock)), ..self }
     }
 
-    /// Sets the nodes that are asked about a batch. What was seen is kept.
+    /// Sets the nodes that are asked about a batch. Observations are kept.
     #[must_use]
     pub fn with_nodes(self, nodes: Arc<dyn StatusUrlResolver>) -> Self {
         Self { nodes, ..self }
     }
 
-    /// Prepares the adapter for a network with these nodes: a batch is sent only to a node that has
-    /// applied the batch before it, and only such a node's INVALID is final.
+    /// Prepares the adapter for a network with these nodes. A batch is sent only to a node that has applied the batches
+    /// before it, and only INVALID from such a node is final.
     #[must_use]
     pub fn with_several_nodes(
         self,

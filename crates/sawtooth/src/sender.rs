@@ -5,12 +5,10 @@ use log::{debug, info};
 
 use crate::{Sawtooth, nodes::get_node_reports, outcome::read_answer};
 
-/// Submits batches to a Sawtooth REST API, each in a list of its own, because a list is accepted or
-/// rejected as a whole.
+/// Submits batches to a Sawtooth REST API, each in its own list, because a list is accepted or rejected as a whole.
 ///
-/// Before a POST it must be known what the node reports about the batch, and the node is asked if that
-/// is not: an INVALID that it reports already says nothing about the POST, and a batch that is
-/// committed already is not sent.
+/// Before a POST, it must be known what the node reports about the batch; if it is not known, the node is asked. An
+/// INVALID from before the POST says nothing about the POST, and a batch that is committed already is not sent.
 impl Sawtooth {
     pub(crate) async fn post(
         &self,
@@ -18,7 +16,7 @@ impl Sawtooth {
         submission: &Submission<ServiceId>,
     ) -> SubmissionAnswer {
         let id = submission.batch_header();
-        // The id becomes a part of a URL. Every node rejects such a batch.
+        // The id becomes a part of a URL. Every node would reject a batch with an invalid one.
         if let Err(error) = id.parse::<grid_batch_protocol::HeaderId>() {
             return SubmissionAnswer::without_response(Outcome::Rejected, error.to_string());
         }

@@ -15,9 +15,9 @@ const MAX_IDS_PER_REQUEST: usize = 500;
 
 /// Reads the statuses of batches from Sawtooth, without waiting for them to change.
 ///
-/// The first node of a batch is queried, and the next one if that is unavailable. A response with
-/// one invalid entry is an error as a whole. If the ledger has several nodes, the others are asked
-/// about a batch that one found invalid. An INVALID from before the batch was posted is not reported.
+/// The first node of a batch is queried; if it is unavailable, the next one is. A single invalid entry makes the whole
+/// response an error. If the ledger has several nodes, the others are asked about a batch that one found invalid. An
+/// INVALID from before the batch was posted is not reported.
 impl Sawtooth {
     pub(crate) async fn read_statuses(
         &self,
@@ -33,7 +33,7 @@ impl Sawtooth {
         Ok(reports)
     }
 
-    /// The batches by the list of nodes to query about them.
+    /// Groups the batches by the list of nodes to query about them.
     fn group_by_nodes(
         &self,
         service_id: &str,
@@ -47,7 +47,7 @@ impl Sawtooth {
         Ok(groups)
     }
 
-    /// The response of the first node that is available; without one, the first error.
+    /// The response of the first available node; if there is none, the first error.
     async fn query_nodes(
         &self,
         service_id: &str,
@@ -83,8 +83,7 @@ impl Sawtooth {
         }
     }
 
-    /// The reports of one node as far as they are about the last POST, with what the others say about
-    /// invalid batches.
+    /// The reports of one node about the last POST of each batch, after asking the other nodes about invalid ones.
     async fn review(
         &self,
         service_id: &str,

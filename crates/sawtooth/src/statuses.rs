@@ -35,13 +35,13 @@ struct InvalidTransaction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StatusAtNode {
     pub(crate) report: StatusReport,
-    /// How many entries the node has about invalid transactions of the batch. Each time that it executes
-    /// the batch and finds it invalid, it adds some.
+    /// How many entries the node has about invalid transactions of the batch. It adds some each time it executes the
+    /// batch and finds it invalid.
     pub(crate) invalid_entries: usize,
 }
 
-/// Parses the response about the requested batches. The reports have the order of the request, one
-/// for each batch in the response. A response with one invalid entry is an error as a whole.
+/// Parses the response about the requested batches. The reports have the order of the request, one for each batch in
+/// the response. A single invalid entry makes the whole response an error.
 pub(crate) fn parse_statuses(body: &[u8], requested: &[String]) -> BatchResult<Vec<StatusAtNode>> {
     let statuses: StatusesResponse =
         serde_json::from_slice(body).map_err(|error| invalid(one_line(error.to_string())))?;
@@ -73,7 +73,7 @@ fn parse_status(text: &str) -> BatchResult<LedgerStatus> {
     })
 }
 
-/// A validator repeats a transaction for each time that it executed the batch.
+/// A validator repeats a transaction for each execution of the batch.
 fn parse_receipts(transactions: &[InvalidTransaction]) -> BatchResult<Vec<Receipt>> {
     let mut seen = HashSet::new();
     let new = transactions.iter().filter(|transaction| seen.insert(*transaction));

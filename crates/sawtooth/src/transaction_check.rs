@@ -9,15 +9,15 @@ use crate::{
     in_chain::{InChain, is_in_chain},
 };
 
-/// About how many transactions a node is asked at the same time. A validator has five threads for all of its
+/// The number of transactions about which a node is asked at the same time. A validator has five threads for all of its
 /// clients.
 const TRANSACTIONS_AT_ONCE: usize = 4;
 
-/// Asks the nodes whether transactions are in the chain. One node that has a transaction is enough: the
-/// others will have its block, too. That the ledger does not have one needs the answers of all.
+/// Asks the nodes whether transactions are in the chain. One node that has a transaction is enough, because the others
+/// will get its block as well. A transaction is absent only if all nodes answer that they do not have it.
 ///
-/// A chain with forks may abandon that block. Then the validators put its batches back into their queues,
-/// and a batch that depends on one of them waits there for it.
+/// A chain with forks may abandon that block. The validators then put its batches back into their queues, where a batch
+/// that depends on one of them waits for it.
 impl Sawtooth {
     pub(crate) async fn find_transactions(
         &self,
@@ -42,7 +42,7 @@ impl Sawtooth {
         }
     }
 
-    /// Whether a node has the transaction. It is an error if none has it and one does not answer.
+    /// Whether a node has the transaction. Fails if none has it and one does not answer.
     async fn is_applied(&self, nodes: &[String], id: ItemId) -> BatchResult<bool> {
         let unknown = || BatchError::Unavailable("no node can be asked".to_owned());
         let mut failure = nodes.is_empty().then(unknown);

@@ -1,4 +1,4 @@
-//! What proves that a batch was not applied and will not be.
+//! Proofs that a batch was not applied and will not be.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use crate::{node_reports::CombinedStatus, state_roots::StateRoots};
 pub(crate) struct AbsenceFacts {
     /// The status at all nodes.
     pub(crate) combined: CombinedStatus,
-    /// The status at the nodes that the batch was sent to.
+    /// The status at the nodes to which the batch was sent.
     pub(crate) at_node: LedgerStatus,
     /// How long all nodes together have had that status.
     pub(crate) stalled_for: Duration,
-    /// This adapter has sent the present attempt and those before it. Another process may be paused
-    /// after it has taken an attempt.
+    /// Whether this adapter has sent the present attempt and all earlier ones. Another process may be paused after it
+    /// has taken an attempt.
     pub(crate) is_own: bool,
-    /// The present attempt has arrived: the node answered that it accepted it, or reported the batch, and
-    /// there is no other attempt.
+    /// Whether the present attempt has arrived: there is no other attempt, and the node answered that it accepted this
+    /// one, or reported the batch.
     pub(crate) is_accepted: bool,
-    /// Only the present attempt can have brought the batch to a node.
+    /// Whether only the present attempt can have brought the batch to a node.
     pub(crate) is_only_attempt: bool,
-    /// The node's subscription of the first POST is live and caught up.
+    /// Whether the node's subscription from the time of the first POST is live and caught up.
     pub(crate) node_events_are_complete: bool,
-    /// The node has answered on that subscription since the batch has had its status.
+    /// Whether the node has answered on that subscription since the batch entered its status.
     pub(crate) node_is_live: bool,
-    /// The node's subscription of the first POST has ended.
+    /// Whether the node's subscription from the time of the first POST has ended.
     pub(crate) node_subscription_broke: bool,
     /// The node has replayed all transactions of the service.
     pub(crate) replay_is_whole: bool,

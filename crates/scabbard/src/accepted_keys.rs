@@ -1,4 +1,4 @@
-//! The keys of clients that the nodes accept.
+//! The clients' keys that the nodes accept.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     unknown_services::{DeniedBy, denies_service},
 };
 
-/// What nodes have said about keys. A permission is for all services of a node.
+/// The answers of nodes about keys. A permission applies to all services of a node.
 pub(crate) struct AcceptedKeys(Mutex<BoundedMap<Permission, Answer>>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Permission {
     node: String,
     key: SignerId,
-    /// Reading and writing are two permissions of a node.
+    /// Whether the permission is to write. Reading and writing are separate permissions.
     writes: bool,
 }
 
@@ -56,8 +56,8 @@ impl Answer {
 }
 
 impl ScabbardContext {
-    /// Whether the node that gets the service's batches lets the key do this, as it said lately, or says now.
-    /// While it does not answer, what it said last counts if it accepted the key.
+    /// Checks whether the node that gets the service's batches grants the key this scope, by a recent answer or by
+    /// asking it now. While it does not answer, its last answer is used if it accepted the key.
     pub(crate) async fn check_key(
         &self,
         service: &ServiceId,
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_that_precede_authorization_tell_nothing() {
+    fn answers_that_precede_authorization_show_nothing() {
         let accepted = |status, body: &str| {
             let body = Ok(body.as_bytes().to_vec());
             is_accepted(&HttpResponse { status, retry_after: None, body })
@@ -135,7 +135,7 @@ mod tests {
         let no_service = r#"{"message":"scabbard service gsAA on circuit abcDE-01234 not found"}"#;
         assert_eq!(accepted(404, no_service), Some(true));
         assert_eq!([401, 403].map(|status| accepted(status, "")), [Some(false); 2]);
-        assert_eq!(accepted(400, "<html>Bad Request</html>"), None, "a proxy says so, too");
+        assert_eq!(accepted(400, "<html>Bad Request</html>"), None, "a proxy may say so");
         for status in [404, 408, 429, 500, 502, 503] {
             assert_eq!(accepted(status, r#"{"code":"404","message":"endpoint not found"}"#), None);
         }

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_support::{BoundedMap, lock};
 
-/// The latest transactions of all services that were heard to be applied.
+/// The latest transactions of all services that are known from events or statuses to be applied.
 pub(crate) struct AppliedTransactions(Mutex<Heard>);
 
 struct Heard {
@@ -12,10 +12,10 @@ struct Heard {
     transactions: BoundedMap<(ServiceId, ItemId), AppliedTransaction>,
 }
 
-/// A transaction that was heard to be applied.
+/// A transaction that is known to be applied.
 #[derive(Default)]
 struct AppliedTransaction {
-    /// The first event that named it. Without one, the status of a committed batch named it.
+    /// The first event that named it. `None`: it is known from the status of a committed batch.
     event_at: Option<ObservationCount>,
 }
 
@@ -36,8 +36,8 @@ impl AppliedTransactions {
         ObservationCount(lock(&self.0).observations)
     }
 
-    /// Records an event. It does not tell which batch the transaction was applied with. Returns whether it is
-    /// the first one of the transaction.
+    /// Records an event, which does not say with which batch the transaction was applied. Returns whether it is the
+    /// first event of the transaction.
     pub(crate) fn add_event(&self, service: &ServiceId, transaction: ItemId) -> bool {
         let mut heard = lock(&self.0);
         heard.observations += 1;
@@ -58,14 +58,14 @@ impl AppliedTransactions {
         }
     }
 
-    /// How many of these transactions were heard to be applied, with any batch.
+    /// How many of these transactions are known to be applied, with any batch.
     pub(crate) fn count(&self, service: &ServiceId, transactions: &[ItemId]) -> usize {
         let heard = lock(&self.0);
         transactions.iter().filter(|id| heard.get(service, id).is_some()).count()
     }
 
-    /// Whether an event after this moment was the first to name the transaction. Without a moment,
-    /// whether any event named it.
+    /// Whether an event after this moment was the first to name the transaction. Without a moment, whether any event
+    /// named it.
     pub(crate) fn has_event(
         &self,
         service: &ServiceId,

@@ -1,4 +1,4 @@
-//! What this process has sent of the latest batches, and what nodes have said about them.
+//! What this process knows about the latest batches: the requests that it sent, and the answers of nodes.
 
 use std::{
     sync::{Arc, Mutex},
@@ -19,44 +19,44 @@ pub(crate) type BatchKey = (ServiceId, ItemId);
 /// The records of the latest batches.
 pub(crate) struct BatchHistory {
     records: Mutex<BoundedMap<BatchKey, BatchRecord>>,
-    /// The last questions to which no node had a batch. Many batches are asked about long before they are sent, so
-    /// they must not displace the records of those that were sent.
+    /// The last questions about batches that no node had. Many batches are asked about long before they are sent, so
+    /// they must not displace the records of batches that were sent.
     not_found: Mutex<BoundedMap<BatchKey, BatchQuestion>>,
     clock: Arc<dyn Clock>,
 }
 
-/// What is known of a batch; by default nothing.
+/// What is known about a batch; by default nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BatchRecord {
-    /// The last attempt that this adapter made; 0 for none.
+    /// The last attempt that this adapter made; 0 if none.
     attempt: u32,
     posts: Posts,
     requests: Requests,
-    /// The status in which the batch may stay forever, and since when it has had it.
+    /// The status in which the batch may stay forever, and since when it has had this status.
     stall: Option<(StalledStatus, MonotonicTime)>,
-    /// A node reported the batch as committed.
+    /// Whether a node reported the batch as committed.
     pub(crate) is_committed: bool,
-    /// An attempt was lost while a node was away. Another node may still vote on it, and refuse the next one
-    /// for that. Whether it was Valid is not always seen: its nodes may have forgotten it.
+    /// Whether an attempt was lost while a node was away. Another node may still vote on it, and refuse the next one
+    /// because of that. It is not always known whether the attempt was Valid, because its nodes may have forgotten it.
     pub(crate) may_be_left_over: bool,
 }
 
-/// The requests of a batch that may be on their way.
+/// The requests for a batch that may still be on their way.
 #[derive(Debug, Clone, Copy, Default)]
 struct Requests {
     /// When the last one was sent.
     sent_at: Option<MonotonicTime>,
-    /// The number of requests that were sent and whose response is awaited.
+    /// The number of requests whose response is awaited.
     under_way: u32,
-    /// How many ended and may have reached a node.
+    /// The number of ended requests that may have reached a node.
     arrived_or_lost: u32,
-    /// When the last one ended that was not answered.
+    /// When the last unanswered one ended.
     unanswered_at: Option<MonotonicTime>,
-    /// A node has reported the batch since the last one was sent.
+    /// Whether a node has reported the batch since the last one was sent.
     is_reported: bool,
 }
 
-/// The POSTs of a batch. Attempts are 0 for none.
+/// The POSTs of a batch. An attempt of 0 means none.
 #[derive(Debug, Clone, Copy, Default)]
 struct Posts {
     first: FirstPost,
@@ -64,16 +64,16 @@ struct Posts {
     first_attempt: u32,
     /// The last attempt whose POST a node may have accepted.
     last_attempt: u32,
-    /// The last attempt that a node answered to have accepted.
+    /// The last attempt that a node accepted, according to its answer.
     accepted_attempt: u32,
-    /// The attempt that was proved to be lost, and with it everything before it.
+    /// The attempt that was proved to be lost, together with everything before it.
     lost_attempt: u32,
 }
 
-/// The first POST of a batch that a node may have accepted and that was not proved to be lost.
+/// The first POST of a batch that a node may have accepted and that is not proved to be lost.
 ///
-/// When absence is proved, what happened before does not matter any more. Then it is the moment of that
-/// proof, until the next POST.
+/// Once absence is proved, earlier POSTs no longer matter. Until the next POST, the moment of the proof takes the
+/// place of the first POST.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum FirstPost {
     /// No node can have accepted the batch.
@@ -85,7 +85,7 @@ pub(crate) enum FirstPost {
     Elsewhere,
 }
 
-/// What had been observed of a service at a time.
+/// What had been observed of a service at a certain moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ObservationPoint {
     pub(crate) subscriptions: SubscriptionsAtPost,
@@ -101,12 +101,12 @@ pub(crate) enum StalledStatus {
     Valid,
 }
 
-/// What is known of an attempt that was proved to be absent.
+/// What is known about an attempt that was proved to be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Loss {
-    /// A node had accepted it, and there were no other attempts.
+    /// Whether a node had accepted it and there were no other attempts.
     pub(crate) is_of_only_attempt: bool,
-    /// A node of the circuit was away. Another node may still have the batch.
+    /// Whether a node of the circuit was away. Another node may still have the batch.
     pub(crate) is_explained: bool,
 }
 
@@ -114,9 +114,9 @@ pub(crate) struct Loss {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchQuestion {
     pub(crate) asked_at: MonotonicTime,
-    /// The subscription that was live and caught up then.
+    /// The subscription that was live and caught up when the question was asked.
     pub(crate) subscription: Option<SubscriptionId>,
-    /// The answer shows everything that was committed since the history of the service was known.
+    /// Whether the answer shows everything that was committed since the history of the service was known.
     pub(crate) shows_history: bool,
 }
 
@@ -128,7 +128,7 @@ impl BatchHistory {
         Self { records: Mutex::new(records), not_found: Mutex::new(not_found), clock }
     }
 
-    /// What is known of the batch now.
+    /// What is known about the batch now.
     pub(crate) fn get(&self, batch: &BatchKey) -> BatchRecord {
         lock(&self.records).get(batch).copied().unwrap_or_default()
     }
@@ -139,8 +139,7 @@ impl BatchHistory {
 
     /// Records that a POST is about to be sent.
     ///
-    /// Whether it is the first POST is known only if this adapter made this attempt and every
-    /// attempt before it.
+    /// Only if this adapter made this attempt and every earlier one is it known whether this is the first POST.
     pub(crate) fn begin_post(
         &self,
         batch: &BatchKey,
@@ -166,7 +165,7 @@ impl BatchHistory {
         PostInProgress { history: self, batch, previous, outcome }
     }
 
-    /// Records that an attempt has begun, and that there is no POST yet.
+    /// Records that an attempt has begun, but without a POST so far.
     pub(crate) fn begin_attempt(&self, batch: &BatchKey, attempt: Option<u32>) {
         self.update(batch, |record| record.begin_attempt(attempt));
     }
@@ -182,8 +181,8 @@ impl BatchHistory {
         });
     }
 
-    /// Records that a batch that is at this attempt was proved not to have been applied until `at`. If
-    /// the attempt was lost, nothing that was sent before can be applied, and the next POST is the first.
+    /// Records a proof that a batch, which is at this attempt, was not applied until `at`. If the attempt was lost,
+    /// nothing that was sent before can be applied any more, and the next POST is the first.
     pub(crate) fn certify_absence(
         &self,
         batch: &BatchKey,
@@ -220,7 +219,7 @@ impl BatchHistory {
         });
     }
 
-    /// Records that the batch has this status now. Returns since when it has had it.
+    /// Records that the batch has this status now, and returns since when.
     pub(crate) fn record_stall(
         &self,
         batch: &BatchKey,
@@ -235,7 +234,7 @@ impl BatchHistory {
         })
     }
 
-    /// Records that a node has the batch, and that it makes progress.
+    /// Records that a node has the batch and that the batch makes progress.
     pub(crate) fn clear_stall(&self, batch: &BatchKey) {
         if let Some(record) = lock(&self.records).get_mut(batch) {
             record.requests.is_reported = true;
@@ -254,35 +253,35 @@ impl BatchRecord {
         self.stall = None;
     }
 
-    /// A node was asked about the batch after it was sent. If this adapter did not send it, another process did.
+    /// Records that a node has reported the batch. If this adapter did not send it, another process did.
     fn note_report(&mut self) {
         if self.attempt == 0 {
             self.posts.first = FirstPost::Elsewhere;
         }
     }
 
-    /// The first POST of a batch that is at this attempt. If another process made the attempt, its
-    /// POST was not observed.
+    /// The first POST of a batch that is at this attempt. If another process made the attempt, its POST was not
+    /// observed.
     pub(crate) fn first_post(&self, attempt: u32) -> FirstPost {
         let is_own = attempt > 0 && self.attempt == attempt;
         if is_own { self.posts.first } else { FirstPost::Elsewhere }
     }
 
-    /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it.
-    /// If the attempt was sent, the database went back and counts it again.
+    /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it. Before the attempt
+    /// is sent, this means that the database went back and counts the attempt again.
     pub(crate) fn was_posted(&self, attempt: u32) -> bool {
         self.posts.last_attempt >= attempt
     }
 
-    /// Whether this attempt has arrived at a node: it answered so, or it has reported the batch since, and
-    /// no other request can have brought it there.
+    /// Whether this attempt has arrived at a node: the node answered that it accepted it, or has reported the batch
+    /// since, and no other request can have brought the batch there.
     pub(crate) fn has_arrived(&self, attempt: u32) -> bool {
         let is_accepted = self.posts.accepted_attempt == attempt;
         attempt > 0
             && (is_accepted || (self.attempt == attempt && self.requests.only_one_is_reported()))
     }
 
-    /// How long a request of the batch that was not answered may still arrive at a node.
+    /// How long an unanswered request for the batch may still arrive at a node.
     pub(crate) fn may_arrive_for(&self, limit: Duration, now: MonotonicTime) -> Duration {
         match self.requests.unanswered_at {
             _ if self.requests.under_way > 0 => limit,
@@ -292,7 +291,7 @@ impl BatchRecord {
         }
     }
 
-    /// When the last request of the batch was sent.
+    /// When the last request for the batch was sent.
     pub(crate) fn sent_at(&self) -> Option<MonotonicTime> {
         self.requests.sent_at
     }
@@ -312,7 +311,7 @@ impl BatchRecord {
 }
 
 impl Posts {
-    /// Whether no POST before the next one can have the batch applied.
+    /// Whether the batch cannot be applied because of any POST before the next one.
     fn next_is_first(&self) -> bool {
         let all_lost = self.lost_attempt > 0 && self.lost_attempt == self.last_attempt;
         match self.first {
@@ -324,19 +323,19 @@ impl Posts {
 }
 
 impl Requests {
-    /// Whether a node has the batch, and only one request can have brought it there.
+    /// Whether a node has the batch and only one request can have brought it there.
     fn only_one_is_reported(&self) -> bool {
         self.is_reported && self.under_way + self.arrived_or_lost == 1
     }
 }
 
 impl BatchQuestion {
-    /// How long an answer counts: another client may send the batch meanwhile.
+    /// How long an answer can be used. It is short, because another client may send the batch meanwhile.
     const COUNTS_FOR: Duration = Duration::from_secs(2);
-    /// The same while the subscription has not broken: a commit would have been an event.
+    /// The same while the subscription has not broken, because an event would have reported a commit.
     const COUNTS_WITH_EVENTS_FOR: Duration = Duration::from_secs(30);
 
-    /// Whether the answer still counts when the same question is asked now.
+    /// Whether the answer can still be used, given the same question asked `now`.
     pub(crate) fn counts(self, now: Self) -> bool {
         let age = now.asked_at.since(self.asked_at);
         let misses_no_event = self.subscription.is_some() && self.subscription == now.subscription;
@@ -355,7 +354,7 @@ pub(crate) struct PostInProgress<'a> {
 }
 
 impl PostInProgress<'_> {
-    /// Records the outcome. A POST that certainly was not accepted does not count.
+    /// Records the outcome. A POST that was certainly not accepted does not count.
     pub(crate) fn finish(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
@@ -569,7 +568,7 @@ mod tests {
             post(attempt, b, Outcome::Ambiguous);
             assert_eq!(history.get(&batch()).first_post(attempt), here(b));
             assert!(history.get(&batch()).is_only_attempt(attempt));
-            // Its own successor is not the first.
+            // The POST after that is not the first.
             post(attempt + 1, none(), Outcome::Accepted);
             assert_eq!(history.get(&batch()).first_post(attempt + 1), here(b));
             assert!(!history.get(&batch()).is_only_attempt(attempt + 1));
@@ -660,7 +659,7 @@ mod tests {
         history.record_stall(&batch(), StalledStatus::Valid, history.clock.monotonic());
         assert!(history.get(&batch()).has_arrived(1));
         assert_eq!(may_arrive_for(&history), Duration::ZERO);
-        // With two, it does not show which of them has.
+        // With two requests, a report does not show which of them has arrived.
         history.begin_post(&batch(), Some(2), at(none())).finish(Outcome::Ambiguous);
         history.clear_stall(&batch());
         assert!(!history.get(&batch()).has_arrived(2));

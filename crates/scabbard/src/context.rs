@@ -27,25 +27,25 @@ use crate::{
     unknown_services::UnknownServices,
 };
 
-/// How many reads of the history of services, and how many writes, run at the same time.
+/// How many reads, and how many writes, of the history of services run at the same time.
 const HISTORY_PLACES: usize = 8;
 
-/// What the clones of one adapter share.
+/// The state that the clones of one adapter share.
 pub(crate) struct ScabbardContext {
     pub(crate) client: NodeClient,
-    /// Has its own connections, and sends requests that need no authorization.
+    /// A client with its own connections, for requests that need no authorization.
     pub(crate) probe_client: HttpClient,
     pub(crate) forwarder: Forwarder,
-    /// The nodes of a service. Of an empty service id: those for requests of clients that name no service.
+    /// The nodes of a service. An empty service id stands for requests of clients that name no service.
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) connections: usize,
     pub(crate) limits: EndLimits,
-    /// A websocket that received nothing for this long has ended.
+    /// A websocket that receives nothing for this long is treated as ended.
     pub(crate) silence_timeout: Duration,
     /// How long a node may take to answer a ping on a websocket.
     pub(crate) probe_limit: Duration,
-    /// How long a node may take to answer the question before a POST, so that there is time for that.
+    /// How long a node may take to answer the question before a POST. It is limited so that time is left for the POST.
     pub(crate) question_limit: Duration,
     peers: Vec<PeerService>,
     pub(crate) peer_listeners: PeerListeners,
@@ -53,13 +53,13 @@ pub(crate) struct ScabbardContext {
     pub(crate) applied: AppliedTransactions,
     pub(crate) observed: Arc<ObservedNodes>,
     pub(crate) history: BatchHistory,
-    /// When nodes did not answer, as all requests of the process have shown.
+    /// Knows when nodes did not answer, from all requests of the process.
     pub(crate) pool: NodePool,
-    /// What the store knows of the batches that services have committed.
+    /// What the store knows about the batches that services have committed.
     pub(crate) history_of_services: OnceLock<Arc<dyn CommitHistory>>,
-    /// Places for what reads it. Each blocks a thread, and thousands of services may submit at the same time.
+    /// Limits reads of it. Each blocks a thread, and thousands of services may submit at the same time.
     pub(crate) history_reads: BlockingWork,
-    /// Places for what writes it, which may wait for locked rows and must not stop what reads.
+    /// Limits writes to it, which may wait for locked rows and must not stop reads.
     pub(crate) history_writes: BlockingWork,
     pub(crate) rules: OnceLock<NewBatchRules>,
     pub(crate) foreign_transactions: ForeignTransactions,
@@ -105,7 +105,7 @@ impl ScabbardContext {
         })
     }
 
-    /// The nodes to query about a batch: at least one, each once, the preferred one first.
+    /// The nodes to query about a batch: at least one, without duplicates, the preferred one first.
     pub(crate) fn nodes_of_batch(
         &self,
         scope: &ServiceScopeId,
@@ -124,7 +124,7 @@ impl ScabbardContext {
         Ok(nodes)
     }
 
-    /// What was observed of the service until now.
+    /// The observations of the service until now.
     pub(crate) fn moment(&self, service: &ServiceId) -> ObservationPoint {
         let subscriptions = self.observed.at_post(service);
         ObservationPoint { subscriptions, observations: self.applied.observation_count() }

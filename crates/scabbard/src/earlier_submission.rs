@@ -1,5 +1,5 @@
-//! What is known about a batch before it is sent. Scabbard executes a batch again that is sent again,
-//! and another client may have sent it, or this program, and the database has lost that.
+//! Checks before a batch is sent. Scabbard executes a batch again if it is sent again, and the batch may have been sent
+//! before by another client, or by this program if the database has lost the record of it.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl ScabbardContext {
-    /// Checks before a POST that the ledger has neither the batch nor a part of it, and has never had it. The error is
-    /// the answer for a batch that must not be sent now.
+    /// Checks before a POST that the ledger does not have, and never had, the batch or a part of it. The error is the
+    /// answer for a batch that must not be sent now.
     pub(crate) async fn check_not_sent_before(
         self: &Arc<Self>,
         submission: &Submission<ServiceId>,
@@ -42,8 +42,8 @@ impl ScabbardContext {
         self.check_memory(submission, batch)
     }
 
-    /// What the nodes answer if none has the batch. `None`: no proof that it is new is needed. The error is the
-    /// answer for a batch that a node has, or that the nodes cannot be asked about.
+    /// The answers of the nodes if none has the batch. `None`: it need not be proved to be new. The error is the answer
+    /// for a batch that a node has, or about which the nodes cannot be asked.
     async fn check_nodes(
         &self,
         submission: &Submission<ServiceId>,
@@ -62,13 +62,13 @@ impl ScabbardContext {
                 let reason = format!("a node has the batch already and reports it as {status:?}");
                 refuse(batch, &reason)
             }
-            // An earlier attempt was sent, so the batch was proved to be new.
+            // An earlier attempt was sent, so the batch was proved to be new then.
             Some(_) => Ok(None),
             None => Ok(Some(unreported)),
         }
     }
 
-    /// Whether nodes were asked about the batch lately, and their answers count and prove that it is new.
+    /// Whether nodes were asked about the batch lately and their answers can still be used and prove that it is new.
     fn is_asked(&self, batch: &BatchKey) -> bool {
         self.history.not_found(batch).is_some_and(|question| {
             question.counts(self.question(&batch.0))
@@ -82,8 +82,8 @@ impl ScabbardContext {
         BatchQuestion { asked_at, subscription, shows_history: false }
     }
 
-    /// Whether a batch with this status was sent before this attempt and must not be sent again. A
-    /// batch that was dropped stays Valid, and another attempt is made when that is proved.
+    /// Whether a batch with this status was sent before this attempt and must not be sent again. A dropped batch stays
+    /// Valid; another attempt is made when it is proved to be dropped.
     fn is_earlier_submission(
         &self,
         status: LedgerStatus,
@@ -96,7 +96,7 @@ impl ScabbardContext {
             || self.history.get(batch).first_post(attempt) == FirstPost::None
     }
 
-    /// Checks what this adapter remembers of an earlier submission of the batch, or of its transactions.
+    /// Checks what this adapter remembers about an earlier submission of the batch or of its transactions.
     fn check_memory(
         &self,
         submission: &Submission<ServiceId>,
@@ -110,29 +110,29 @@ impl ScabbardContext {
         let reason = match applied {
             _ if record.is_committed => "a node has reported the batch as committed".to_owned(),
             1.. => format!(
-                "the ledger was heard to have committed {applied} of its {all} transactions before"
+                "events show that the ledger has committed {applied} of its {all} transactions before"
             ),
             _ if was_posted => {
-                "this attempt was sent before, and the database has lost that".to_owned()
+                "this attempt was sent before, but the database has lost the record of it"
+                    .to_owned()
             }
             _ => return Ok(()),
         };
-        // Another client may have sent all of the transactions: then the events are evidence.
+        // Another client may have sent all of the transactions. Then the events are evidence.
         if record.is_committed || applied == 0 || applied == all {
             self.history.skip_known_batch(batch, attempt);
         }
         refuse(batch, &reason)
     }
 
-    /// A batch must not be sent before earlier events were replayed.
+    /// Refuses to send a batch before earlier events were replayed.
     fn check_replay(&self, service: &ServiceId) -> Result<(), SubmissionAnswer> {
         let now = self.clock.monotonic();
         let wait = |node: &mut ObservedNode| node.replay_wait.remaining(now);
         match self.observed.update(service, EventSource::Node, wait) {
             None => Ok(()),
             Some(remaining) => {
-                let message =
-                    "the node replays the events of earlier batches, which may be this one";
+                let message = "the node is replaying the events of earlier batches, which may include this one";
                 Err(try_again(remaining, message))
             }
         }
@@ -153,8 +153,8 @@ impl ScabbardContext {
         }
     }
 
-    /// The status of each batch that a node reports; `None` if no node that answers has the batch,
-    /// which is remembered. It is an error if no node answers.
+    /// The status of each batch that a node reports; `None` if no node that answers has the batch, which is remembered.
+    /// Fails if no node answers.
     async fn ask_before_post(&self, scope: &ServiceScopeId, ids: &[ItemId]) -> BatchResult<Asked> {
         let first = ids.first().copied().unwrap_or_else(|| ItemId::from_bytes([0; 64]));
         let anchor = self.anchor(scope.service_id(), &first).await?;
@@ -188,16 +188,16 @@ impl ScabbardContext {
     }
 }
 
-/// What nodes have answered about batches.
+/// The answers of nodes about batches.
 struct Asked {
     /// The status of each batch that a node reports.
     statuses: Vec<Option<LedgerStatus>>,
-    /// What the answers prove about those that no node has.
+    /// What the answers prove about the batches that no node has.
     unreported: Unreported,
 }
 
-/// The strongest status of a batch; `None` if no node has it. The answers of peers alone are not enough:
-/// the node that gets the POST may have the batch.
+/// The strongest status of a batch; `None` if no node has it. The answers of peers alone are not enough, because the
+/// node that gets the POST may have the batch.
 fn combined_status(reports: &[StatusAtNode]) -> BatchResult<Option<LedgerStatus>> {
     match CombinedStatus::new(reports.iter()).status {
         LedgerStatus::NotReported => {
@@ -208,7 +208,7 @@ fn combined_status(reports: &[StatusAtNode]) -> BatchResult<Option<LedgerStatus>
     }
 }
 
-/// The answer is ambiguous: then evidence, the ledger's status or an operator decides.
+/// The answer is ambiguous, so that evidence, the ledger's status or an operator decides.
 fn refuse<T>(batch: &BatchKey, reason: &str) -> Result<T, SubmissionAnswer> {
     let (service, batch_id) = batch;
     warn!(

@@ -1,10 +1,9 @@
-//! When no node can apply a batch any more that none has applied.
+//! When a batch that no node has applied can no longer be applied.
 //!
-//! Two things may still apply it: a request that is on its way, and a node that has the batch. A request
-//! whose answer was read has arrived. One without an answer may be kept by a proxy or a frozen node, also after
-//! the connection was closed, and arrives within the limit or not at all. A node that has the batch gives it up
-//! when the circuit's coordinator does. This is assumed only if something explains why the circuit did not commit
-//! the batch.
+//! Two things may still apply it: a request that is on its way, and a node that has the batch. A request whose answer
+//! was read has arrived. A request without an answer may be kept by a proxy or a frozen node, even after the connection
+//! was closed; it arrives within the limit or not at all. A node that has the batch gives it up when the circuit's
+//! coordinator does, but this is assumed only if it is known why the circuit did not commit the batch.
 
 use std::time::Duration;
 
@@ -18,13 +17,13 @@ use crate::{
     observed_nodes::{EventSource, ObservedNode},
 };
 
-/// The limits after which a batch cannot be applied any more.
+/// The limits after which a batch can no longer be applied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndLimits {
-    /// How long a request without an answer may still arrive, and how long a batch may be at a node for
-    /// reasons that are not known.
+    /// How long a request without an answer may still arrive, and how long a batch may stay at a node for unknown
+    /// reasons.
     pub(crate) late_arrival_limit: Duration,
-    /// After this time the circuit's coordinator gives a batch up that not all nodes have voted on.
+    /// After this time, the circuit's coordinator gives up a batch on which not all nodes have voted.
     pub(crate) coordinator_timeout: Duration,
 }
 
@@ -34,20 +33,20 @@ impl EndLimits {
         self.coordinator_timeout + self.coordinator_timeout / 10
     }
 
-    /// How long a batch may wait in the queue of the coordinator behind a proposal that is given up.
+    /// How long a batch may wait in the coordinator's queue behind a proposal that is given up.
     pub(crate) fn queue_limit(&self) -> Duration {
         self.coordinator_timeout * 2
     }
 
-    /// An outage of a node that lasts this long makes the coordinator give a batch up.
+    /// A node outage of this length makes the coordinator give up a batch.
     pub(crate) fn explaining_outage(&self) -> Duration {
         self.coordinator_timeout - self.coordinator_timeout / 10
     }
 }
 
 impl AbsenceFacts {
-    /// How long until no node can apply the batch any more, if none has and nothing changes. `None`: that
-    /// cannot be said, because a node does not answer, or has the batch in its queue.
+    /// The time after which no node can apply the batch any more, if none has applied it and nothing changes. `None`:
+    /// not known, because a node does not answer, or has the batch in its queue.
     pub(crate) fn ends_in(&self, limits: EndLimits) -> Option<Duration> {
         let steady_for = self.stalled_for.min(self.coordinator_steady_for);
         let left = match self.combined.status {
@@ -67,8 +66,8 @@ impl AbsenceFacts {
         Some(left.max(self.may_arrive_for))
     }
 
-    /// The node had the batch in its memory only, and has restarted since: it does not know the batch
-    /// any more, and the websocket from before the POST has ended.
+    /// Whether the node had the batch only in memory and has restarted since: it no longer knows the batch, and
+    /// the websocket from before the POST has ended.
     fn was_lost_in_restart(&self) -> bool {
         self.is_accepted
             && self.is_only_attempt
@@ -86,9 +85,9 @@ impl ScabbardContext {
         last_end.map_or(Duration::MAX, |end| now.since(end))
     }
 
-    /// Whether this node explains that the circuit gave the batch up: it did not vote on it, because it did
-    /// not answer for as long as the coordinator waits; or it has forgotten the batch, or never heard of it,
-    /// because it was away.
+    /// Whether this node is the reason why the circuit gave up the batch. Either it did not vote, because it did not
+    /// answer for as long as the coordinator waits, or it has forgotten or never received the batch, because it was
+    /// away.
     pub(crate) fn explains_loss(
         &self,
         service: &ServiceId,
@@ -115,7 +114,7 @@ impl ScabbardContext {
         }
     }
 
-    /// Whether the node that batches are sent to proposes the circuit's batches, as far as its nodes are
+    /// Whether the node to which batches are sent proposes the circuit's batches, as far as the circuit's nodes are
     /// known.
     pub(crate) fn node_coordinates(&self, scope: &ServiceScopeId) -> bool {
         !self.peers_of(scope).is_empty() && self.coordinator(scope) == EventSource::Node
@@ -136,7 +135,7 @@ mod tests {
         facts.ends_in(LIMITS).map(|left| left.as_secs())
     }
 
-    /// A batch that has had this status for some time, and whose loss is explained.
+    /// A batch that has had this status for some time and whose loss is explained.
     fn after(status: LedgerStatus, seconds: u64) -> AbsenceFacts {
         let stalled_for = Duration::from_secs(seconds);
         AbsenceFacts { stalled_for, is_explained: true, ..facts(status) }

@@ -28,7 +28,7 @@ use crate::{
 ///
 /// The transaction of an event is remembered as evidence before the event is returned.
 impl Scabbard {
-    /// Subscribes at the first node that opens a websocket; without one, returns the first error.
+    /// Subscribes at the first node that opens a websocket; if there is none, returns the first error.
     pub(crate) async fn open_stream(&self, service_id: &str) -> BatchResult<LedgerEventStream> {
         let scope = parse_scope(service_id)?;
         let peers = PeerListeners::listen(&self.0, &scope);
@@ -36,11 +36,11 @@ impl Scabbard {
         let now = self.0.clock.monotonic();
         self.0.observed.update(service, node, |node| node.replay_wait.opening(now));
         let mut failure = None;
-        // The resolver expects a batch id, and a subscription has none.
+        // The resolver expects a batch id, but a subscription has none.
         for node in self.0.nodes_of_batch(&scope, "")? {
             match ServiceEventStream::open(&self.0, EventSource::Node, &node, &scope, &scope).await
             {
-                // The peers are listened to while the stream exists.
+                // The stream keeps `peers`, so that the peers are listened to while it exists.
                 Ok(events) => return Ok(events.inspect(move |_| _ = &peers).boxed()),
                 Err(error) => {
                     failure = failure.or(Some(BatchError::from(error).at(&origin(&node))));
@@ -52,7 +52,7 @@ impl Scabbard {
     }
 }
 
-/// Events of a service at one node, until the websocket breaks or receives an invalid frame.
+/// The events of a service at one node, until the websocket breaks or receives an invalid frame.
 pub(crate) struct ServiceEventStream(Option<EventReceiver>);
 
 struct EventReceiver {
@@ -65,8 +65,8 @@ struct EventReceiver {
 impl ServiceEventStream {
     /// Opens the events of a service, which has the scope `at_node` at this node.
     ///
-    /// Requests all events if they are few; otherwise those after the last event, or again all if the
-    /// node does not know that event.
+    /// If there are only a few events, requests all of them. Otherwise requests those after the last event, or all if
+    /// the node does not know the last event.
     pub(crate) async fn open(
         context: &Arc<ScabbardContext>,
         source: EventSource,
@@ -113,12 +113,12 @@ impl Stream for ServiceEventStream {
             receiver.subscription.mark_caught_up();
             return Poll::Pending;
         };
-        // A websocket that received nothing for too long may be open at a node that goes on.
+        // If a websocket receives nothing for too long, the node may still be running and have it open.
         let is_ended_by_node = matches!(frame, None | Some(Err(HttpError::NoResponse(_))));
         let event = frame.map(|frame| receiver.receive(&frame?));
         if !matches!(event, Some(Ok(_))) {
             receiver.record_break(is_ended_by_node);
-            // End the subscription before the error is returned: from now on events are missed.
+            // The subscription ends before the error is returned, because events are missed from now on.
             self.0 = None;
         }
         Poll::Ready(event)

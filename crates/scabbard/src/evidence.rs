@@ -19,8 +19,8 @@ use crate::{
     state_roots::StateRoots,
 };
 
-/// The search for evidence of one batch. Reports that a node has it are always evidence; reports that it
-/// has not are evidence only with a proof that it was not applied.
+/// The search for evidence about one batch. A report that a node has it is always evidence. A report that a node does
+/// not have it is evidence only together with a proof that it was not applied.
 struct BatchSearch<'a> {
     context: &'a ScabbardContext,
     unresolved: &'a UnresolvedBatch,
@@ -37,13 +37,13 @@ impl BatchSearch<'_> {
         }
         let batch_id = batch.1.to_string();
         let nodes = context.all_nodes(&self.scope, &batch_id)?;
-        // The moment before the proof: what its subscriptions miss, the proof covers.
+        // The moment is taken before the proof, so that the proof covers everything that its subscriptions miss.
         let (moment, queried_at) = (context.moment(&batch.0), context.clock.monotonic());
         let answers = context.ask_all(nodes, &batch.0, &[&batch_id], Duration::MAX).await;
         let reports: Vec<_> = answers.iter().map(|answer| answer.about(&batch_id)).collect();
         let facts = self.collect_facts(&reports, queried_at).await;
-        // Check the transactions last: then all events that the subscriptions had received when they
-        // were checked are among them.
+        // The transactions are checked last, so that they include all events that the subscriptions had received when
+        // they were checked.
         if self.is_committed() {
             return Ok(Evidence::Committed.into());
         }
@@ -79,8 +79,8 @@ impl BatchSearch<'_> {
         self.context.history.get(&self.batch).is_committed || self.is_proved_by_events()
     }
 
-    /// Whether events prove that the batch was committed: they name all of its transactions; at least
-    /// one is in no other batch; and those were not applied before the first POST of this batch.
+    /// Whether events prove that the batch was committed: they name all of its transactions, at least one of these is
+    /// in no other batch, and those were not applied before the first POST of this batch.
     fn is_proved_by_events(&self) -> bool {
         let Self { context, unresolved, batch, .. } = self;
         let first_post_at = match context.history.get(batch).first_post(self.attempt) {
@@ -98,13 +98,13 @@ impl BatchSearch<'_> {
         all.iter().any(|id| is_own(&id)) && all.iter().all(is_applied)
     }
 
-    /// Whether a transaction of the batch is known to be applied, or could be unnoticed.
+    /// Whether a transaction of the batch is known to be applied, or could have been applied unnoticed.
     fn may_be_applied(&self) -> bool {
         let transactions = &self.unresolved.transaction_ids;
         transactions.is_empty() || self.context.applied.count(&self.batch.0, transactions) > 0
     }
 
-    /// What is known besides the reports. Nodes are asked for more only if that can prove something.
+    /// The facts besides the reports. Nodes are asked for more only if that can prove something.
     async fn collect_facts(
         &self,
         reports: &[StatusAtNode],
@@ -133,7 +133,7 @@ impl BatchSearch<'_> {
         facts
     }
 
-    /// What is known without asking a node.
+    /// The facts that are known without asking a node.
     fn known_facts(
         &self,
         reports: &[StatusAtNode],
@@ -172,8 +172,8 @@ impl BatchSearch<'_> {
         }
     }
 
-    /// Checks the subscriptions, after the nodes have reported their statuses: a node that restarted in
-    /// between has ended its subscription.
+    /// Checks the subscriptions after the nodes have reported their statuses, because a node that restarted in between
+    /// has ended its subscription.
     async fn check_subscriptions(
         &self,
         reports: &[StatusAtNode],
@@ -215,7 +215,7 @@ impl BatchSearch<'_> {
 }
 
 impl Scabbard {
-    /// Looks for evidence of a batch.
+    /// Searches for evidence about a batch.
     pub(crate) async fn find(&self, unresolved: &UnresolvedBatch) -> BatchResult<EvidenceReport> {
         let attempt = unresolved.attempt_id.attempt;
         let scope = parse_scope(unresolved.service_id.as_str())?;
@@ -234,8 +234,8 @@ impl Scabbard {
 }
 
 impl EndLimits {
-    /// How soon to search again: what proves absence may be seen as soon as a node answers again. `None`: at
-    /// the usual pace, because the batch waits its turn, or has been as it is for very long.
+    /// How soon to search again, because absence may be provable as soon as a node answers again. `None`: at the usual
+    /// pace, because the batch waits for its turn, or has not changed for very long.
     fn search_again_in(self, facts: &AbsenceFacts) -> Option<Duration> {
         let Self { coordinator_timeout, late_arrival_limit } = self;
         let may_be_absent =

@@ -1,4 +1,4 @@
-//! What was seen of a batch, for the operator who has to decide about it.
+//! Describes what is known about a batch, for the operator who must decide about it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     state_roots::StateRoots,
 };
 
-/// What was seen, and what is missing for a proof.
+/// Describes what was observed and what is missing for a proof.
 pub(crate) fn detail(
     context: &ScabbardContext,
     service: &ServiceId,
@@ -45,7 +45,7 @@ pub(crate) fn detail(
     }
     if let Some(wait) = provable_in {
         parts.push(format!(
-            "it was not applied, and is sent again in {} s if it stays so",
+            "it was not applied, and is sent again in {} s if this does not change",
             wait.as_secs() + 1
         ));
     }
@@ -64,7 +64,7 @@ fn node_detail(StatusAtNode { node, status }: &StatusAtNode) -> String {
     }
 }
 
-/// What the events of the node that the batch was sent to can show.
+/// Describes what the events of the node to which the batch was sent can show.
 fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &AbsenceFacts) -> String {
     if facts.node_events_are_complete && !facts.node_is_live {
         return "its event stream is open, but the node does not answer on it".to_owned();
@@ -79,7 +79,8 @@ fn events_detail(context: &ScabbardContext, service: &ServiceId, facts: &Absence
     };
     let replay = match context.observed.read(service, EventSource::Node, ObservedNode::replayed) {
         Some(count) => format!("{count} transactions were replayed"),
-        None => "the replay of its events is not whole, as after 64 transactions".to_owned(),
+        None => "the replay of its events is not whole, as is usual with 64 or more transactions"
+            .to_owned(),
     };
     format!("{gap}; {replay}")
 }

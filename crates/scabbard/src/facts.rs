@@ -6,7 +6,7 @@ use grid_batch_core::{LedgerFacts, SecondArrival};
 pub const fn facts(late_arrival_limit: Duration) -> LedgerFacts {
     LedgerFacts {
         second_arrival: SecondArrival::AppliedAgain,
-        // By the events that were received since before the attempt.
+        // Absence is proved by the events that were received since before the attempt.
         proves_absence: true,
         late_arrival_limit,
         statuses_survive_restart: false,

@@ -1,5 +1,5 @@
-//! Transactions that this adapter has not sent and that its nodes have applied: other clients sent them, or an
-//! earlier process. They are stored, so that a batch with one of them is not sent after the nodes have forgotten it.
+//! Transactions that the nodes have applied but this adapter has not sent, because another client or an earlier process
+//! sent them. They are stored, so that a batch with one of them is not sent after the nodes have forgotten it.
 
 use std::{
     collections::HashMap,
@@ -17,9 +17,9 @@ use crate::context::ScabbardContext;
 
 #[derive(Default)]
 struct Transactions {
-    /// Transactions that an event has named and that are not stored yet.
+    /// Transactions that an event has named but that are not stored yet.
     heard: HashMap<ServiceId, Vec<ItemId>>,
-    /// A task is storing them.
+    /// Whether a task is storing them.
     is_writing: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct ForeignTransactions {
 
 impl ForeignTransactions {
     const REMEMBERED: usize = 100_000;
-    /// How long the store is left alone after a failure.
+    /// The pause after a failure of the store.
     const PAUSE: Duration = Duration::from_secs(1);
 
     pub(crate) fn new() -> Self {
@@ -48,7 +48,7 @@ impl ForeignTransactions {
         }
     }
 
-    /// An event has named the transaction. Stores it soon, unless this adapter has sent it.
+    /// Records that an event has named the transaction. It is stored soon, unless this adapter has sent it.
     pub(crate) fn heard(
         &self,
         context: &Arc<ScabbardContext>,
@@ -69,7 +69,7 @@ impl ForeignTransactions {
         }
     }
 
-    /// Stores what was heard of all services. Blocks.
+    /// Stores the transactions that events have named, of all services. Blocks.
     pub(crate) fn store_heard(&self, history: &dyn CommitHistory) -> BatchResult<()> {
         let heard = take(&mut lock(&self.transactions).heard);
         let mut result = Ok(());
@@ -84,7 +84,7 @@ impl ForeignTransactions {
         result
     }
 
-    /// Whether everything is stored, so that the task ends.
+    /// Returns whether everything is stored. If so, the task ends.
     fn ends_writing(&self) -> bool {
         let mut transactions = lock(&self.transactions);
         transactions.is_writing = !transactions.heard.is_empty();

@@ -2,7 +2,7 @@ use grid_batch_http::HttpResponse;
 use grid_batch_support::one_line;
 use serde::Deserialize;
 
-/// The text of a response, for messages: that of the node's error, or the body.
+/// The text of a response for messages: the node's error message, or the body.
 pub(crate) fn response_message(response: &HttpResponse) -> String {
     match error_message(response) {
         Some(message) => redacted_line(&message),
@@ -10,7 +10,8 @@ pub(crate) fn response_message(response: &HttpResponse) -> String {
     }
 }
 
-/// The beginning of a text as one line, without the token: a proxy may repeat the request's headers.
+/// The beginning of a text as one line. A text with the token is hidden, because a proxy may repeat the request's
+/// headers.
 pub(crate) fn redacted_line(text: &str) -> String {
     let text = one_line(text);
     if text.contains("Cylinder:") { "<text that contains the token>".to_owned() } else { text }

@@ -1,5 +1,5 @@
-//! What proves that a batch is new. After a restart, or after a hundred later batches, a node does not know a batch
-//! any more that it has committed, and would execute it again.
+//! Proofs that a batch is new. After a restart, or after a hundred later batches, a node does not know a batch any more
+//! that it has committed, and would execute it again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,16 +23,16 @@ use crate::{
     sender::try_again,
 };
 
-/// What happens to a batch that is not proved to be new, because the history of its service is not known.
+/// What happens to a batch that is not proved to be new because the history of its service is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownHistory {
     /// It is held.
     #[default]
     Hold,
-    /// It is refused when it is handed in, unless its client says that it is new.
+    /// It is refused when it is submitted, unless its client declares it as new.
     Refuse,
-    /// It is sent: clients of the service submit each batch through this server only, or never again after it was
-    /// committed.
+    /// It is sent. This requires that clients submit each batch of the service only through this server, or never again
+    /// after it was committed.
     Send,
 }
 
@@ -41,7 +41,7 @@ pub enum UnknownHistory {
 pub struct NewBatchRules(Vec<(ServicePattern, UnknownHistory)>);
 
 impl NewBatchRules {
-    /// Of a service, the longest pattern that matches it counts. Without one, batches are held.
+    /// The longest pattern that matches a service applies. If none matches, batches are held.
     pub fn new(rules: impl IntoIterator<Item = (ServicePattern, UnknownHistory)>) -> Self {
         let mut rules: Vec<(ServicePattern, UnknownHistory)> = rules.into_iter().collect();
         rules.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.to_string().len()));
@@ -58,12 +58,12 @@ impl NewBatchRules {
     }
 }
 
-/// What the nodes have answered about a batch that none of them has.
+/// The answers of the nodes about a batch that none of them has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unreported {
-    /// A node still knows a batch that was committed when the history of the service was known.
+    /// Whether a node still knows a batch that was committed when the history of the service was known.
     pub(crate) shows_history: bool,
-    /// All nodes have answered.
+    /// Whether all nodes have answered.
     pub(crate) is_complete: bool,
 }
 
@@ -75,10 +75,10 @@ impl ProofWait {
     /// How long a batch waits until the events of its service are subscribed to and replayed.
     const LONGEST: Duration = Duration::from_secs(10);
     const RETRY_AFTER: Duration = Duration::from_millis(300);
-    /// A wait ends if no batch of the service is tried for this time: the next batch begins a new wait.
+    /// If no batch of the service is tried for this time, the wait ends and the next batch begins a new one.
     const ENDS_AFTER: Duration = Duration::from_secs(30);
 
-    /// Whether a batch of the service, which is tried now, has waited for long enough.
+    /// Whether batches of the service, one of which is tried now, have waited long enough.
     fn is_over(&mut self, now: MonotonicTime) -> bool {
         let lasts = |(_, tried_at): &(_, MonotonicTime)| now.since(*tried_at) < Self::ENDS_AFTER;
         let since = self.0.filter(lasts).map_or(now, |(since, _)| since);
@@ -88,8 +88,8 @@ impl ProofWait {
 }
 
 impl ScabbardContext {
-    /// Whether the live events of the service have shown everything that was committed since its history was
-    /// known. True without a store: then no proof is required.
+    /// Whether the live events of the service have shown everything that was committed since its history was known.
+    /// Always true without a store, because no proof is required then.
     pub(crate) fn is_history_shown(&self, service: &ServiceId) -> bool {
         let Some(history) = self.history_of_services.get() else { return true };
         let generation = history.generation();
@@ -119,8 +119,8 @@ impl ScabbardContext {
         self.with_history(&self.history_reads, read).await
     }
 
-    /// Runs this with the store's history of services as soon as one of these places is free, on a thread that may
-    /// block. It may go on after the future was dropped, and keeps its place until it ends.
+    /// Calls a function with the store's history of services on a thread that may block, as soon as one of these places
+    /// is free. It may continue after the future is dropped, and keeps its place until it ends.
     pub(crate) async fn with_history<T: Default + Send + 'static>(
         &self,
         places: &BlockingWork,
@@ -149,7 +149,7 @@ impl ScabbardContext {
         let generation = self.history_generation();
         let facts = self.read_history(service, batch_id).await.map_err(not_read)?;
         let live = self.observed.at_post(service).node;
-        // The setting needs no question to a node.
+        // If the setting declares the history as known, no node needs to be asked.
         let is_declared_known = self.rules.get().is_some_and(|rules| rules.is_known(service));
         // `None`: the subscription has ended meanwhile, or its node does not answer.
         let is_whole = match live {
@@ -177,7 +177,7 @@ impl ScabbardContext {
             return Err(try_again(ProofWait::RETRY_AFTER, message));
         }
         if !is_complete {
-            // While a node of the circuit is away, nothing is committed.
+            // Nothing is committed while a node of the circuit is away.
             let message = "a peer does not answer; its answer may prove that the batch is new";
             return Err(SubmissionAnswer::without_response(Outcome::NotSent, message.to_owned()));
         }
@@ -185,8 +185,8 @@ impl ScabbardContext {
         if facts.is_new { Ok(()) } else { Err(not_proved_new(service, batch_id)) }
     }
 
-    /// Whether a node replays all transactions of the service; they are stored. For services without a live
-    /// subscription: opens a websocket for the replay alone.
+    /// Whether a node replays all transactions of the service, which are then stored. It is used for services without a
+    /// live subscription, and opens a websocket only for the replay.
     async fn is_whole_replay(self: &Arc<Self>, service: &ServiceId) -> bool {
         let Ok(scope) = parse_scope(service.as_str()) else { return false };
         let nodes = self.nodes_of_batch(&scope, "").unwrap_or_default();
@@ -213,8 +213,8 @@ impl ScabbardContext {
         }
     }
 
-    /// Records that everything that the service has committed was accounted for in this generation of the store,
-    /// if this subscription is still live.
+    /// Records that all commits of the service were accounted for in this generation of the store, if this subscription
+    /// is still live.
     pub(crate) fn set_continuous(&self, service: &ServiceId, id: SubscriptionId, generation: i64) {
         let node = EventSource::Node;
         self.observed.update(service, node, |node| node.set_continuous(id, generation));
@@ -224,7 +224,7 @@ impl ScabbardContext {
         self.history_of_services.get().map_or(0, |history| history.generation())
     }
 
-    /// Stores whether the history of the service is known, if that changed.
+    /// Stores whether the history of the service is known, if this has changed.
     async fn set_known(
         self: &Arc<Self>,
         service: &ServiceId,
@@ -253,7 +253,7 @@ impl ScabbardContext {
         .await
     }
 
-    /// Why a batch of the service that is handed in now is refused.
+    /// Why a batch of the service that is submitted now is refused.
     pub(crate) async fn refuse_unknown_history(
         &self,
         service: &ServiceId,
@@ -268,7 +268,7 @@ impl ScabbardContext {
         let read = move |history: &dyn CommitHistory| history.is_history_known(&name);
         let is_known = self.with_history(&self.history_reads, read).await;
         match is_known {
-            // The sender finds out whether it is known.
+            // The sender will find out whether the history is known.
             Ok(None | Some(true)) | Err(_) => Ok(()),
             Ok(Some(false)) => Err(format!(
                 "it is not known which batches the service {service} has committed before, and it would apply \
@@ -278,7 +278,7 @@ impl ScabbardContext {
     }
 }
 
-/// The batch is held until an operator decides.
+/// The answer for a batch that is to be held until an operator decides.
 fn not_proved_new(service: &ServiceId, batch_id: &ItemId) -> SubmissionAnswer {
     warn!(batch_id:%, service:%; "the batch was not sent, because it may have been committed before");
     let message = "the service may have committed it before, at a time when this database did not follow the \

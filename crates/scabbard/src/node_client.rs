@@ -9,8 +9,8 @@ use grid_batch_protocol::CylinderToken;
 ///
 /// It has no `Debug`, because it holds the token.
 pub(crate) struct NodeClient {
-    /// Has its own connections. A connection ends with the runtime that opened it, and the end of
-    /// the poller's runtime must not leave a submission in doubt.
+    /// A client with its own connections. A connection ends with the runtime that opened it, and the end of the
+    /// poller's runtime must not leave a submission in doubt.
     submit_client: HttpClient,
     query_client: HttpClient,
     websocket: WebSocketOptions,
@@ -43,7 +43,7 @@ impl NodeClient {
         self.submit_client.post(&url, &self.headers(), list).await
     }
 
-    /// Requests statuses without `wait`, which would occupy a thread of the node.
+    /// Requests statuses without `wait`, because that would occupy a thread of the node.
     pub(crate) async fn get_statuses(
         &self,
         node: &str,
@@ -55,23 +55,23 @@ impl NodeClient {
         self.query_client.get(&url, &self.headers()).await
     }
 
-    /// Asks whether the owner of another token may write to the service. The list cannot be decoded: a node
-    /// authorizes a request before it reads its body, so it answers 401, or refuses the body.
+    /// Asks whether the owner of another token may write to the service. The request contains a list that cannot be
+    /// decoded. A node authorizes a request before it reads the body, so it either answers 401 or refuses the body.
     pub(crate) async fn ask_whether_may_write(
         &self,
         node: &str,
         scope: &ServiceScopeId,
         token: &str,
     ) -> Result<HttpResponse, HttpError> {
-        /// A batch of 127 bytes, of which none follows.
+        /// A batch of 127 bytes, none of which follow.
         const CUT_OFF: &[u8] = &[0x0a, 0x7f];
         let url = service_url(node, scope, "batches")?;
         let authorization = authorization(token);
         self.query_client.post(&url, &[("authorization", &authorization)], CUT_OFF.to_vec()).await
     }
 
-    /// Asks whether the owner of another token may read what the service has. The request names no batch, which
-    /// a node finds out after it has authorized it.
+    /// Asks whether the owner of another token may read the service. The request names no batch, which a node notices
+    /// after it has authorized the request.
     pub(crate) async fn ask_whether_may_read(
         &self,
         node: &str,

@@ -1,4 +1,4 @@
-//! What all nodes of a circuit that are known say about a batch.
+//! The reports of all known nodes of a circuit about a batch.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) struct ServiceNode {
     pub(crate) source: EventSource,
 }
 
-/// What a node says about a batch.
+/// The report of a node about a batch.
 #[derive(Debug)]
 pub(crate) struct StatusAtNode {
     pub(crate) node: ServiceNode,
@@ -40,7 +40,7 @@ impl StatusAtNode {
 pub(crate) struct CombinedStatus {
     /// The strongest status that a node reports.
     pub(crate) status: LedgerStatus,
-    /// Every node reported a status.
+    /// Whether every node reported a status.
     pub(crate) is_complete: bool,
 }
 
@@ -57,8 +57,8 @@ impl CombinedStatus {
     }
 }
 
-/// Why none of these nodes gives a status; `None` if one does. If a node that batches are sent to did not answer,
-/// that is why: it is waited for.
+/// Why none of these nodes reports a status; `None` if one does. If a node to which batches are sent did not answer,
+/// this is the reason, because its answer is awaited.
 pub(crate) fn no_status<'a>(
     reports: impl Iterator<Item = &'a StatusAtNode> + Clone,
 ) -> Option<BatchError> {
@@ -72,7 +72,7 @@ pub(crate) fn no_status<'a>(
     Some(error.unwrap_or_else(|| BatchError::Unavailable("no node was asked".to_owned())))
 }
 
-/// What a node answers about several batches.
+/// The answer of a node about several batches.
 pub(crate) struct NodeAnswer {
     node: ServiceNode,
     reports: BatchResult<Vec<BatchReport>>,
@@ -83,7 +83,7 @@ impl NodeAnswer {
         self.reports.is_ok()
     }
 
-    /// What the node says about this batch.
+    /// The report of the node about this batch.
     pub(crate) fn about(&self, batch_id: &str) -> StatusAtNode {
         let status = match &self.reports {
             Err(error) => Err(error.clone()),
@@ -100,7 +100,7 @@ impl NodeAnswer {
 }
 
 impl ScabbardContext {
-    /// The nodes that batches of the service are sent to, and the circuit's other nodes.
+    /// The nodes to which batches of the service are sent, and the circuit's other nodes.
     pub(crate) fn all_nodes(
         &self,
         scope: &ServiceScopeId,
@@ -132,7 +132,7 @@ impl ScabbardContext {
             .update(service, source, |node| node.outages.record(is_answered, asked_at, now));
     }
 
-    /// Asks all of these nodes about batches of this service, and waits for this time.
+    /// Asks all of these nodes about batches of this service, and waits at most this long.
     pub(crate) async fn ask_all(
         &self,
         nodes: Vec<ServiceNode>,

@@ -1,4 +1,4 @@
-//! What was observed of services at each of their nodes.
+//! Observations of services at each of their nodes.
 
 use std::{
     collections::HashMap,
@@ -15,31 +15,31 @@ use crate::{
     unanswered_times::UnansweredTimes,
 };
 
-/// The number of a subscription; no two subscriptions have the same, and later ones have greater ones.
+/// The unique number of a subscription. Later subscriptions have greater numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SubscriptionId(u64);
 
 /// The node whose events a subscription receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum EventSource {
-    /// A node that batches are sent to.
+    /// A node to which batches are sent.
     Node,
     /// The peer at this position among the service's peers.
     Peer(usize),
-    /// A node that batches are sent to, only to have it replay the history of the service.
+    /// A node to which batches are sent, subscribed to only for the replay of the service's history.
     Replay,
 }
 
 /// The subscriptions of a service when a batch was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SubscriptionsAtPost {
-    /// The live subscription at a node that batches are sent to.
+    /// The live subscription at a node to which batches are sent.
     pub(crate) node: Option<SubscriptionId>,
     /// The last subscription that was registered, at any node and for any service.
     pub(crate) newest: SubscriptionId,
 }
 
-/// What was observed of each service at each of its nodes.
+/// The observations of each service at each of its nodes.
 #[derive(Default)]
 pub(crate) struct ObservedNodes(Mutex<State>);
 
@@ -47,20 +47,21 @@ pub(crate) struct ObservedNodes(Mutex<State>);
 struct State {
     last_id: SubscriptionId,
     nodes: HashMap<(ServiceId, EventSource), ObservedNode>,
-    /// At this number of entries, those without a subscription are removed.
+    /// When there are this many entries, those without a subscription are removed.
     cleaned_at: usize,
 }
 
-/// What was observed of a service at one node: its live event subscription, what earlier ones have shown, and when
-/// the node did not answer.
+/// The observations of a service at one node: its live event subscription, what earlier ones have shown, and when the
+/// node did not answer.
 #[derive(Default)]
 pub(crate) struct ObservedNode {
     had_subscription: bool,
     live: Option<Subscription>,
-    /// The last subscription that broke, as it does when its node ends. One that was given up did not.
+    /// The last subscription that broke, which happens when its node ends. A subscription that was given up did not
+    /// break.
     last_broken: Option<SubscriptionId>,
     last_event: Option<ItemId>,
-    /// The service has more transactions than one page of the replay.
+    /// Whether the service has more transactions than one page of the replay.
     is_long: bool,
     /// The generation of the store in which the last subscription was continuous, if its node ended it.
     continuous_in: Option<i64>,
@@ -71,17 +72,17 @@ pub(crate) struct ObservedNode {
     pub(crate) proof_wait: ProofWait,
 }
 
-/// An event subscription that is live.
+/// A live event subscription.
 struct Subscription {
     id: SubscriptionId,
-    /// All received events were processed.
+    /// Whether all received events were processed.
     is_caught_up: bool,
     /// The number of received events.
     received: u64,
     replay: Replay,
     probe: Option<WebSocketProbe>,
-    /// The generation of the store in which the subscription is *continuous*: it has shown everything that was
-    /// committed since the history of the service was known.
+    /// The generation of the store in which the subscription is *continuous*, which means that it has shown everything
+    /// that was committed since the history of the service was known.
     continuous_in: Option<i64>,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct SubscriptionView {
 }
 
 impl State {
-    /// Clients choose the services, so that what was observed without a subscription is limited.
+    /// Limit on observations without a subscription, because clients choose the names of services.
     const LIMIT: usize = 100_000;
 
     fn entry(&mut self, service: &ServiceId, source: EventSource) -> &mut ObservedNode {
@@ -157,8 +158,8 @@ impl ObservedNodes {
         SubscriptionsAtPost { node: live.map(|live| live.id), newest: state.last_id }
     }
 
-    /// The service's live subscription at a node that batches are sent to, if all events that it
-    /// received were processed.
+    /// The service's live subscription at a node to which batches are sent, if all events that it received were
+    /// processed.
     pub(crate) fn caught_up(&self, service: &ServiceId) -> Option<SubscriptionId> {
         self.read(service, EventSource::Node, |node| {
             node.live.as_ref().filter(|live| live.is_caught_up).map(|live| live.id)
@@ -167,8 +168,8 @@ impl ObservedNodes {
 }
 
 impl ObservedNode {
-    /// How long after a node was away a subscription must be opened, so that the node still has the statuses of
-    /// all batches that it has committed since it came back.
+    /// How soon after a node was away a subscription must be opened, so that the node still has the statuses of all
+    /// batches that it has committed since it came back.
     const OPENED_SOON: Duration = Duration::from_secs(10);
 
     /// This subscription, if it is live.
@@ -182,14 +183,14 @@ impl ObservedNode {
         self.live.as_ref().is_some_and(|live| live.continuous_in == Some(generation))
     }
 
-    /// Records that what was committed until now is accounted for, if this subscription is still live.
+    /// Records that all commits until now are accounted for, if this subscription is still live.
     pub(crate) fn set_continuous(&mut self, id: SubscriptionId, generation: i64) {
         if let Some(live) = self.live(id) {
             live.continuous_in = Some(generation);
         }
     }
 
-    /// Records that the node could not be reached then.
+    /// Records that the node could not be reached at this time.
     pub(crate) fn mark_away(&mut self, at: MonotonicTime) {
         self.away_at = self.away_at.max(at);
     }
@@ -215,13 +216,13 @@ impl ObservedNode {
         live.replay.is_whole()
     }
 
-    /// The number of transactions that the service has, if the live subscription may have shown all.
+    /// The number of the service's transactions, if the live subscription may have shown all of them.
     pub(crate) fn replayed(&self) -> Option<usize> {
         self.live.as_ref()?.replay.len()
     }
 
-    /// The event after which a new subscription continues. `None`: it receives all events, because
-    /// they are unknown or few.
+    /// The event after which a new subscription continues. `None`: it receives all events, because they are unknown or
+    /// few.
     pub(crate) fn resume_after(&self) -> Option<ItemId> {
         self.last_event.filter(|_| self.is_long)
     }
@@ -236,8 +237,8 @@ pub(crate) struct LiveSubscription {
 }
 
 impl LiveSubscription {
-    /// The subscription ended without being given up. If the node ended it, as it does when it stops, it commits
-    /// nothing before it is back.
+    /// Records that the subscription ended without being given up. A node that ended it because it stops commits
+    /// nothing until it is back.
     pub(crate) fn mark_broken(&self, is_ended_by_node: bool, now: MonotonicTime) {
         self.nodes.update(&self.service, self.source, |node| {
             node.outages.add(now, now);
@@ -252,7 +253,7 @@ impl LiveSubscription {
         });
     }
 
-    /// An event was received; there may be more.
+    /// Records that an event was received and there may be more.
     pub(crate) fn mark_behind(&self) {
         self.update(|live| {
             live.is_caught_up = false;
@@ -260,7 +261,7 @@ impl LiveSubscription {
         });
     }
 
-    /// There are no more events at present.
+    /// Records that there are no more events at present.
     pub(crate) fn mark_caught_up(&self) {
         self.update(|live| live.is_caught_up = true);
     }
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn continuity_lasts_only_over_a_break_by_the_node() {
+    fn continuity_survives_only_a_break_by_the_node() {
         let at = |seconds| MonotonicTime::default().plus(Duration::from_secs(seconds));
         let is_continuous_after = |end: fn(&LiveSubscription, MonotonicTime), reopened_at| {
             let nodes = Arc::new(ObservedNodes::default());

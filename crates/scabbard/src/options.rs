@@ -15,12 +15,12 @@ pub struct ScabbardOptions {
     /// Limit on the number of concurrent status requests. A node serves requests with one thread for
     /// each of its cores.
     pub connections: usize,
-    /// How long a request without an answer may still arrive at a node, and how long a batch that a node
-    /// has accepted may still be applied if nothing explains why it was not.
+    /// How long a request without an answer may still arrive at a node, and how long an accepted batch may still be
+    /// applied if it is not known why it was not.
     pub late_arrival_limit: Duration,
-    /// After this time a circuit's coordinator gives a batch up that not all nodes have voted on.
+    /// After this time, a circuit's coordinator gives up a batch on which not all nodes have voted.
     pub coordinator_timeout: Duration,
-    /// The circuits' other nodes, which are asked about batches but get none.
+    /// The circuits' other nodes, which are asked about batches but do not get any.
     pub peers: Vec<PeerService>,
     /// The source of the current time.
     pub clock: Arc<dyn Clock>,
@@ -51,7 +51,7 @@ pub enum ScabbardError {
     /// No status request would be possible.
     #[error("connections is 0; it must be at least 1")]
     NoConnections,
-    /// A batch would be given up while a request of it may still arrive.
+    /// A batch would be given up while a request for it may still arrive.
     #[error(
         "late_arrival_limit is {late_arrival_limit:?}; it must be longer than the coordinator's timeout \
          of {coordinator_timeout:?}"

@@ -13,7 +13,7 @@ pub(crate) fn read_answer(result: Result<HttpResponse, HttpError>) -> Submission
     SubmissionAnswer { message: message.or(answer.message), ..answer }
 }
 
-/// What a response means, and why. The status decides even if the body does not arrive.
+/// The outcome that a response means, and the reason. The status decides even if the body does not arrive.
 fn outcome(response: &HttpResponse) -> (Outcome, &'static str) {
     use Outcome::{Accepted, Ambiguous, Busy, Refused, Rejected};
     let error = error_message(response).unwrap_or_default();
@@ -34,9 +34,9 @@ fn outcome(response: &HttpResponse) -> (Outcome, &'static str) {
         413 => (Rejected, "the batch is too long for a proxy"),
         429 => (Busy, "the queue is full, and the node accepted nothing"),
         402..=499 => (Refused, "the request is not supported"),
-        503 => (Ambiguous, "not sent by nodes; a proxy may send it after it passed the request on"),
+        503 => (Ambiguous, "nodes do not send this status; a proxy may have passed the request on"),
         500..=599 => (Ambiguous, "the node may have queued the batch"),
-        _ => (Ambiguous, "the response is incomplete, or not one of a node"),
+        _ => (Ambiguous, "the response is incomplete or not from a node"),
     }
 }
 

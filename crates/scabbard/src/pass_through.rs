@@ -4,11 +4,11 @@ use grid_batch_core::{
 
 use crate::Scabbard;
 
-/// What precedes the token of a client of Splinter.
+/// The prefix of a Splinter client's token.
 const CYLINDER: &str = "Bearer Cylinder:";
 
-/// Forwards requests of clients, other than submissions, to a node. A request without a
-/// Cylinder token gets the one of the adapter.
+/// Forwards requests of clients, other than submissions, to a node. A request without a Cylinder token gets that of the
+/// adapter.
 impl Scabbard {
     pub(crate) async fn forward_to_node(
         &self,
@@ -47,7 +47,7 @@ impl Scabbard {
     }
 }
 
-/// Whether requests of this path belong to the interface of a node, and only read.
+/// Whether requests of this path belong to the interface of a node and only read.
 pub(crate) fn is_read(is_post: bool, path: &str) -> bool {
     let segments = segments(path);
     let is_served = matches!(

@@ -1,7 +1,7 @@
 //! The event websockets at the other nodes of circuits.
 //!
-//! They do not depend on the stream of the node that batches are sent to: when that node is killed,
-//! they are what has seen everything since before the batch was sent.
+//! They are independent of the stream from the node to which batches are sent. When that node is killed, they have seen
+//! everything since before the batch was sent.
 
 use std::{
     collections::HashMap,
@@ -30,11 +30,11 @@ use crate::{context::ScabbardContext, events::ServiceEventStream, observed_nodes
 #[derive(Default)]
 pub(crate) struct PeerListeners(Mutex<HashMap<ServiceId, Weak<Demand>>>);
 
-/// The subscriptions to a service have its receivers. Its value is the number of all that there have been.
+/// Each subscription to a service holds a receiver. The value is the number of subscriptions so far.
 type Demand = watch::Sender<u64>;
 
 impl PeerListeners {
-    /// The peers are listened to for at least this long after the last subscription to the service.
+    /// The adapter listens to peers for at least this long after the last subscription to the service.
     const KEEP: Duration = Duration::from_mins(10);
     const BACKOFF: Backoff =
         Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(2) };
@@ -42,7 +42,7 @@ impl PeerListeners {
     /// A stream that was connected for this long resets the delays when it breaks.
     const STABLE_AFTER: Duration = Duration::from_mins(1);
 
-    /// Listens to the service's peers, if it has any, until the result was dropped and some time has passed.
+    /// Listens to the service's peers, if it has any, until some time after the result is dropped.
     pub(crate) fn listen(
         context: &Arc<ScabbardContext>,
         scope: &ServiceScopeId,

@@ -5,21 +5,21 @@ use std::time::Duration;
 use grid_batch_core::{ItemId, MonotonicTime};
 use grid_batch_support::BoundedMap;
 
-/// The events of one subscription.
+/// Detects repeated events of one subscription.
 ///
-/// A replay names transactions several times, and nothing marks its end. A node sends it as fast as it can, so
-/// it has ended when nothing was received for a while. After that, a node sends one event for each commit.
+/// A replay names transactions several times, and its end is not marked. A node sends it as fast as it can, so it has
+/// ended when nothing was received for a while. After that, a node sends one event for each commit.
 pub(crate) struct RepeatedEvents {
     seen: BoundedMap<ItemId, ()>,
     last_at: MonotonicTime,
-    /// How long nothing must be received for the replay to have ended.
+    /// How long nothing must be received before the replay counts as ended.
     pause: Duration,
     replay_has_ended: bool,
 }
 
 impl RepeatedEvents {
     const LIMIT: usize = 10_000;
-    /// A node that is busy begins its replay late.
+    /// The pause before the first event, because a busy node begins its replay late.
     const PAUSE_BEFORE_REPLAY: Duration = Duration::from_secs(10);
     const PAUSE_IN_REPLAY: Duration = Duration::from_secs(1);
 

@@ -2,17 +2,16 @@ use std::collections::HashSet;
 
 use grid_batch_core::ItemId;
 
-/// What a subscription has shown of a service's whole history.
+/// How much of a service's history a subscription has shown.
 ///
-/// A node reads its receipts in pages of 64. The first page is right; with more pages, the replay
-/// omits some receipts and repeats others. So it is whole if it has fewer transactions than a page:
-/// with exactly 64, there may be a second page that only repeats.
+/// A node reads its receipts in pages of 64. The first page is right; with more pages, the replay omits some receipts
+/// and repeats others. It is therefore whole only if it has fewer transactions than a page: with exactly 64, there may
+/// be a second page that only repeats.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    /// The different transactions since the first one of the service. `None`: they are not known,
-    /// or are too many.
+    /// The distinct transactions since the first one of the service. `None`: they are not known, or too many.
     transactions: Option<HashSet<ItemId>>,
-    /// The replay ended when it had fewer transactions than a page.
+    /// Whether the replay ended with fewer transactions than a page.
     is_whole: bool,
 }
 

@@ -6,8 +6,8 @@ use grid_batch_core::MonotonicTime;
 
 /// When the event subscriptions of a service were opened.
 ///
-/// A node that was restarted has forgotten all statuses. Then only the replay tells which batches were
-/// committed before, so a POST waits for it. Nothing marks its end.
+/// A restarted node has forgotten all statuses. Only the replay shows which batches were committed before, so a POST
+/// waits for it. The end of the replay is not marked.
 #[derive(Default)]
 pub(crate) struct ReplayWait {
     phase: Phase,
@@ -23,7 +23,7 @@ enum Phase {
     NotSubscribed,
     /// The first subscription is being opened.
     Opening,
-    /// It was opened and did not break; it may have been given up since.
+    /// It was opened and did not break, but may have been given up since.
     Opened,
     /// The last subscription broke, or could not be opened.
     Broken,
@@ -34,34 +34,34 @@ impl ReplayWait {
     const REPLAY_TIME: Duration = Duration::from_millis(300);
     /// How long a POST waits if subscriptions break before they are replayed.
     const LONGEST_WAIT: Duration = Duration::from_secs(2);
-    /// How long a POST waits for a subscription that broke: longer than until it is opened again when
-    /// the node is back.
+    /// How long a POST waits for a subscription that broke. It is longer than the time until a subscription is opened
+    /// again after the node is back.
     const LONGEST_WAIT_WHILE_BROKEN: Duration = Duration::from_secs(45);
-    /// When a POST that waits for a subscription is tried again.
+    /// The time after which a POST that waits for a subscription is tried again.
     const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-    /// A subscription is being opened.
+    /// Records that a subscription is being opened.
     pub(crate) fn opening(&mut self, now: MonotonicTime) {
         if self.phase == Phase::NotSubscribed {
             (self.phase, self.since) = (Phase::Opening, now);
         }
     }
 
-    /// The subscription broke, or could not be opened. Its node may have restarted, and may
-    /// have forgotten what it committed before the next one is open.
+    /// Records that the subscription broke or could not be opened. Its node may have restarted, and may have forgotten
+    /// its commits before the next one is open.
     pub(crate) fn broken(&mut self) {
         self.phase = Phase::Broken;
     }
 
-    /// A subscription was opened. If the one before was given up and did not break, its
-    /// node has no reason to have forgotten statuses.
+    /// Records that a subscription was opened. If the previous one was given up rather than broken, its node has not
+    /// forgotten statuses.
     pub(crate) fn opened(&mut self, now: MonotonicTime) {
         if self.phase != Phase::Opened {
             (self.phase, self.since) = (Phase::Opened, now);
         }
     }
 
-    /// How long a POST to the service has to wait.
+    /// How long a POST to the service must wait.
     pub(crate) fn remaining(&mut self, now: MonotonicTime) -> Option<Duration> {
         let replay_time = Self::REPLAY_TIME.saturating_sub(now.since(self.since));
         let (remaining, limit) = match self.phase {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn post_does_not_wait_for_ever_for_subscriptions_that_break() {
+    fn post_waits_only_so_long_for_broken_subscriptions() {
         let mut wait = ReplayWait::default();
         let reopen = |wait: &mut ReplayWait, now| {
             wait.broken();

@@ -25,11 +25,11 @@ use crate::{
 pub struct Scabbard(pub(crate) Arc<ScabbardContext>);
 
 impl Scabbard {
-    /// Creates the adapter of the ledger with these nodes, authorized by this token.
+    /// Creates the adapter for the ledger with these nodes, authorized by this token.
     ///
-    /// Statuses are read from the first available node that `nodes` returns for a batch, evidence
-    /// from all of them. Events come from the first node that opens a websocket. Requests of clients that name no
-    /// service go to the nodes that it returns for an empty service id.
+    /// Statuses are read from the first available node that `nodes` returns for a batch, evidence from all of them.
+    /// Events come from the first node that opens a websocket. Requests of clients that name no service go to the nodes
+    /// that `nodes` returns for an empty service id.
     pub fn new(
         token: &CylinderToken,
         nodes: Arc<dyn StatusUrlResolver>,
@@ -39,8 +39,9 @@ impl Scabbard {
         Ok(Self(Arc::new(ScabbardContext::new(token, nodes, options)?)))
     }
 
-    /// Sets where to find out which batches services have committed. Without it, a batch that no node has counts as
-    /// new, and a service that had batches before this process started is not known while a node starts that has it.
+    /// Sets the source of information about which batches services have committed. Without it, a batch that no node has
+    /// counts as new, and while a node is starting, a service of it that had batches before this process started counts
+    /// as unknown.
     #[must_use]
     pub fn with_commit_history(
         self,
@@ -49,7 +50,7 @@ impl Scabbard {
     ) -> Self {
         history.refuse_past_transactions();
         self.0.unknown_services.set_history(Arc::clone(&history));
-        // Both are set once.
+        // Both can be set only once.
         let _ = self.0.history_of_services.set(history);
         let _ = self.0.rules.set(rules);
         self
@@ -70,11 +71,10 @@ impl Ledger for Scabbard {
         Arc::new(TransactFormat::default())
     }
 
-    /// Nothing: a Splinter node has no id that all nodes of its network share.
+    /// Returns an empty id, because nodes of a Splinter network share no id.
     ///
-    /// Each node has an id of its own, and a node lists only the circuits that it is a member of, which
-    /// are created and disbanded while a network lives. So a Scabbard ledger is identified by its kind
-    /// and by the name that the operator gave it.
+    /// Each node has its own id, and lists only its own circuits, which are created and disbanded while a network
+    /// exists. A Scabbard ledger is therefore identified by its kind and by the name that the operator gave it.
     fn identity<'a>(&'a self, _node: &'a str) -> BoxFuture<'a, BatchResult<String>> {
         Box::pin(async { Ok(String::new()) })
     }
@@ -189,7 +189,7 @@ impl fmt::Debug for Scabbard {
 }
 
 impl Scabbard {
-    /// Asks for the status of the node. Any response shows that it answers, also a refusal of the request.
+    /// Asks for the status of the node. Any response shows that it answers, even a refusal of the request.
     pub(crate) async fn ask_whether_it_answers(&self, node: &str) {
         if let Ok(url) = join(node, "status") {
             drop(self.0.probe_client.get(&url, &[]).await);

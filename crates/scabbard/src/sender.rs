@@ -48,7 +48,7 @@ impl Scabbard {
 }
 
 impl ScabbardContext {
-    /// The same answer, or that the ledger does not have the service.
+    /// Returns the same answer, or one that says that the ledger does not have the service.
     fn explain_unknown_service(
         &self,
         scope: &ServiceScopeId,
@@ -67,7 +67,7 @@ impl ScabbardContext {
     }
 }
 
-/// The answer for a batch that was not sent, and is tried again after this time.
+/// The answer for a batch that was not sent and is tried again after this time.
 pub(crate) fn try_again(after: Duration, message: &str) -> SubmissionAnswer {
     let answer = SubmissionAnswer::without_response(Outcome::Busy, message.to_owned());
     SubmissionAnswer { retry_after: Some(after), ..answer }

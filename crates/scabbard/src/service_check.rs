@@ -12,13 +12,12 @@ use crate::{
     unknown_services::{UnknownServices, denies_service},
 };
 
-/// Tells whether the nodes have a service, as far as they have said so.
+/// Finds out whether the nodes have a service, as far as they have reported it.
 ///
-/// The nodes are asked about an unknown service, and after some seconds again about one that they did
-/// not have.
+/// The nodes are asked about an unknown service, and after some seconds again if they did not have it.
 impl Scabbard {
     pub(crate) async fn check_service(&self, service: &ServiceId) -> Result<bool, String> {
-        // A batch that could not be asked about is stored, and waits.
+        // If the nodes cannot be asked, the batch is stored and waits.
         let Ok(scope) = parse_scope(service.as_str()) else { return Ok(false) };
         let Ok(nodes) = self.0.nodes_of_batch(&scope, "") else { return Ok(false) };
         let unknown = &self.0.unknown_services;
@@ -49,7 +48,7 @@ impl Scabbard {
         unknown.asked_first(service, was_quick, self.0.clock.monotonic());
     }
 
-    /// The answers are recorded where statuses are queried.
+    /// Asks the nodes. The query for statuses records the answers.
     async fn ask_about(&self, scope: &ServiceScopeId, nodes: &[String]) {
         let id = no_batch();
         let ids = [id.as_str()];
@@ -77,7 +76,7 @@ impl ScabbardContext {
         }
     }
 
-    /// Why no batch can be sent to this service, if all its nodes have said that they do not have it.
+    /// Why no batch can be sent to this service, if all its nodes have reported that they do not have it.
     pub(crate) fn unknown_service(&self, scope: &ServiceScopeId) -> Option<String> {
         let nodes = self.nodes_of_batch(scope, "").ok()?;
         let now = self.clock.monotonic();
@@ -101,7 +100,7 @@ fn reason(scope: &ServiceScopeId, nodes: &[String]) -> String {
     }
 }
 
-/// Whether the ids follow Splinter's present rule. Circuits of older versions do not.
+/// Whether the ids follow the rule of current Splinter versions. Circuits of older versions do not.
 fn has_present_form(scope: &ServiceScopeId) -> bool {
     let is_word = |word: &str, length| {
         word.len() == length && word.bytes().all(|byte| byte.is_ascii_alphanumeric())

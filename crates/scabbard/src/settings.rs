@@ -16,8 +16,8 @@ pub static SETTINGS: &[Setting] = &[
     Setting::text(
         "ledger.coordinator_timeout",
         "30s",
-        "After this time the coordinator of a circuit gives a batch up that not all nodes have \
-         voted on; a batch does not count as lost before that (scabbard)",
+        "After this time, the coordinator of a circuit gives up a batch on which not all nodes have \
+         voted; a batch does not count as lost before that (scabbard)",
     )
     .when(
         "Set it to the coordinator timeout of the circuits, if they were created with one. A \
@@ -46,7 +46,7 @@ pub static SETTINGS: &[Setting] = &[
 pub struct ScabbardSettings {
     /// The file with the secret key that authenticates the server to the ledger.
     pub key_file: Option<PathBuf>,
-    /// After this time a circuit's coordinator gives a batch up that not all nodes have voted on.
+    /// After this time, a circuit's coordinator gives up a batch on which not all nodes have voted.
     pub coordinator_timeout: Duration,
     /// What happens to a batch of these services that is not proved to be new.
     pub new_batches: NewBatchRules,

@@ -1,5 +1,5 @@
-//! The state roots of a service at the nodes of its circuit. They are equal unless a commit is under
-//! way, or a node has another state than the others.
+//! The state roots of a service at the nodes of its circuit. They are equal unless a commit is under way or the state
+//! of a node differs from that of the others.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,24 +33,24 @@ const COMPARED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How the state roots of the nodes compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StateRoots {
-    /// A node did not tell its root, or there is only one node.
+    /// A node did not report its root, or there is only one node.
     NotKnown,
     Equal,
-    /// They differ, as they do for a moment during a commit.
+    /// They differ, as they do briefly during a commit.
     Differ,
-    /// They have differed in the same way for longer than a commit takes: no batch can commit.
+    /// They have differed in the same way for longer than a commit takes, so no batch can commit.
     DifferLastingly,
 }
 
-/// What is known of the state roots of services whose circuits have several known nodes.
+/// What is known about the state roots of services whose circuits have several known nodes.
 #[derive(Default)]
 pub(crate) struct StateRootLog(Mutex<HashMap<ServiceId, ObservedRoots>>);
 
 #[derive(Default)]
 struct ObservedRoots {
-    /// Something has happened after which the roots may differ, and they were not equal since.
+    /// Whether something has happened after which the roots may differ, and they have not been equal since.
     may_differ: bool,
-    /// When the nodes were asked last, and what that came to.
+    /// When the nodes were last asked, and the result.
     compared: Option<(MonotonicTime, StateRoots)>,
     different: Option<DifferentRoots>,
     /// The batch that was reported without a final status, and since when.
@@ -64,14 +64,14 @@ struct DifferentRoots {
 }
 
 impl StateRootLog {
-    /// Roots that have differed in the same way for this long do so lastingly.
+    /// Roots that have differed in the same way for this long differ lastingly.
     const LASTING_AFTER: Duration = Duration::from_secs(3);
     /// The roots are compared while a batch has had no final status for this long.
     const SLOW_AFTER: Duration = Duration::from_secs(5);
-    /// A POST relies on a comparison that is not older than this.
+    /// The maximum age of a comparison on which a POST relies.
     const COUNTS_FOR: Duration = Duration::from_secs(2);
 
-    /// The roots of the service may differ: they are compared until they are equal.
+    /// Records that the roots of the service may differ, so that they are compared until they are equal.
     pub(crate) fn record_may_differ(&self, service: &ServiceId) {
         lock(&self.0).entry(service.clone()).or_default().may_differ = true;
     }
@@ -82,8 +82,8 @@ impl StateRootLog {
         services.map(|(service, _)| service.clone()).collect()
     }
 
-    /// Records whether the service has a batch without a final status. One that has none for long may
-    /// be stuck, because the roots differ.
+    /// Records whether the service has a batch without a final status. If a batch has none for long, it may be stuck
+    /// because the roots differ.
     pub(crate) fn record_under_way(
         &self,
         service: &ServiceId,
@@ -101,7 +101,7 @@ impl StateRootLog {
         }
     }
 
-    /// What a POST can rely on. `None`: the roots may differ and were not compared lately.
+    /// The result on which a POST can rely. `None`: the roots may differ and were not compared lately.
     fn known(&self, service: &ServiceId, now: MonotonicTime) -> Option<StateRoots> {
         let log = lock(&self.0);
         let Some(observed) = log.get(service).filter(|observed| observed.may_differ) else {
@@ -111,7 +111,7 @@ impl StateRootLog {
         (now.since(at) < Self::COUNTS_FOR).then_some(roots)
     }
 
-    /// Records the roots of all nodes, or that they are not all known.
+    /// Records the roots of all nodes, or that not all are known.
     fn observe(
         &self,
         service: &ServiceId,
@@ -166,7 +166,7 @@ impl ObservedRoots {
 }
 
 impl ScabbardContext {
-    /// The roots of the service are compared soon, if several nodes of its circuit are known.
+    /// Requests that the roots of the service be compared soon, if several nodes of its circuit are known.
     pub(crate) fn state_roots_may_differ(&self, scope: &ServiceScopeId) {
         if !self.peers_of(scope).is_empty() {
             self.state_roots.record_may_differ(scope.service_id());
@@ -195,7 +195,7 @@ impl ScabbardContext {
         (!root.is_empty() && root.len() <= 256).then_some(root)
     }
 
-    /// Checks before a POST that the nodes have the same state: otherwise the batch could not commit, and would stay at
+    /// Checks before a POST that the nodes have the same state. Otherwise the batch could not commit, and would stay at
     /// the nodes. The error is the answer for a batch that must not be sent now.
     pub(crate) async fn check_states(
         &self,
@@ -222,19 +222,19 @@ impl ScabbardContext {
     }
 }
 
-/// Tells for which services the nodes of the circuit have different state roots.
+/// Finds out for which services the nodes of the circuit have different state roots.
 ///
 /// The nodes are asked only while the roots may differ: after an event stream broke, while a batch takes
 /// long, and at the start.
 impl Scabbard {
-    /// Compares the roots of the services that may differ, and of `others`. Returns whether they differ for
-    /// good, for each service where that is certain.
+    /// Compares the roots of services whose roots may differ, and of `others`. For each service with a certain result,
+    /// returns whether they differ for good.
     pub(crate) async fn compare_roots(&self, others: &[ServiceId]) -> Vec<(ServiceId, bool)> {
         const CONCURRENT: usize = 8;
         let mut services: HashSet<_> = self.0.state_roots.that_may_differ().into_iter().collect();
         services.extend(others.iter().cloned());
-        // The circuits with a node that did not answer. Their other services are compared the next time, so that
-        // such a node delays a round only once.
+        // The circuits with a node that did not answer. Their other services are compared next time, so that such a
+        // node delays a round only once.
         let unanswered = Mutex::default();
         let compared = stream::iter(services).map(async |service| {
             let differ = match self.compare_service(&service, &unanswered).await {
@@ -254,7 +254,7 @@ impl Scabbard {
     ) -> StateRoots {
         let Ok(scope) = parse_scope(service.as_str()) else { return StateRoots::Equal };
         if self.0.peers_of(&scope).is_empty() {
-            // There is nothing that its root could differ from.
+            // There is no other root from which it could differ.
             return StateRoots::Equal;
         }
         let nodes = self.0.all_nodes(&scope, "").unwrap_or_default();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_that_takes_long_has_the_roots_compared() {
+    fn batch_that_takes_long_causes_a_comparison() {
         let log = StateRootLog::default();
         let id = |number| Some(ItemId::from_bytes([number; 64]));
         let record = |batch, seconds| {

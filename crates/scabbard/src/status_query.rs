@@ -59,10 +59,10 @@ impl ScabbardContext {
     }
 }
 
-/// How the error of a node begins that does not have the service.
+/// The prefix of the error of a node that does not have the service.
 const NOT_FOUND: &str = "HTTP status 404";
 
-/// Whether another node may answer: this one cannot now, or does not have the service.
+/// Whether another node may answer, because this one cannot answer now or does not have the service.
 pub(crate) fn may_ask_another(error: &BatchError) -> bool {
     match error {
         BatchError::Unavailable(_) => true,

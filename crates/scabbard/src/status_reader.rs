@@ -18,8 +18,8 @@ pub(crate) const MAX_IDS_PER_REQUEST: usize = 100;
 
 /// Reads the statuses of batches from Scabbard services.
 ///
-/// The node that accepted a batch is queried first. The next one is queried if that cannot be
-/// reached, does not have the service, or reports a failure of its own.
+/// The node that accepted a batch is queried first. If that node cannot be reached, does not have the service, or
+/// reports an internal failure, the next one is queried.
 impl Scabbard {
     pub(crate) async fn read_statuses(
         &self,
@@ -38,7 +38,7 @@ impl Scabbard {
         Ok(reports)
     }
 
-    /// The ids, each once, by the list of nodes to query about them.
+    /// Groups the distinct ids by the list of nodes to query about them.
     fn group_by_nodes<'a>(
         &self,
         scope: &ServiceScopeId,
@@ -55,7 +55,7 @@ impl Scabbard {
         Ok(groups)
     }
 
-    /// The response of the first node that is available; without one, the first error.
+    /// The response of the first available node; if there is none, the first error.
     async fn query_nodes(
         &self,
         nodes: &[String],
@@ -75,8 +75,8 @@ impl Scabbard {
         Err(failure.unwrap_or_else(|| BatchError::Unavailable("no node was queried".to_owned())))
     }
 
-    /// Records the statuses for the evidence reader. Unknown is not recorded, because it is the
-    /// status at one node only.
+    /// Records the statuses for the evidence reader. Unknown is not recorded, because it is only the status at one
+    /// node.
     fn record_statuses(&self, scope: &ServiceScopeId, reports: &[StatusReport]) {
         let now = self.0.clock.monotonic();
         if !self.0.peers_of(scope).is_empty() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::message::redacted_line;
 
-/// What a node reports about one batch.
+/// The report of a node about one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BatchReport {
     pub(crate) report: StatusReport,
@@ -46,8 +46,8 @@ struct InvalidTransaction {
     error_data: Vec<u8>,
 }
 
-/// Parses the response about the requested batches. A batch that is missing in the response is left
-/// out. A response with one invalid entry is an error as a whole.
+/// Parses the response about the requested batches. A batch that is missing in the response is left out. A single
+/// invalid entry makes the whole response an error.
 pub(crate) fn parse_statuses(body: &[u8], requested: &[&str]) -> BatchResult<Vec<BatchReport>> {
     let infos: Vec<BatchInfo> =
         serde_json::from_slice(body).map_err(|error| not_a_list_of_statuses(&error))?;

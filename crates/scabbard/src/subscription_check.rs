@@ -10,17 +10,16 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CheckedSubscription {
     pub(crate) id: SubscriptionId,
-    /// It has shown every transaction of the service.
+    /// Whether it has shown every transaction of the service.
     pub(crate) is_whole: bool,
 }
 
 impl ScabbardContext {
     /// Checks that the service's subscription at this node is live, and whether its replay has ended.
     ///
-    /// A node that answers a ping is the process that opened the websocket, so it has not restarted
-    /// since; and all events that it had sent before were processed. A node sends replayed events as
-    /// fast as it can, some between two answers. So if it sent none between two answers, the replay
-    /// has ended.
+    /// A node that answers a ping is still the process that opened the websocket, so it has not restarted; and all
+    /// events that it had sent before the answer were processed. A node sends replayed events as fast as it can, so
+    /// some arrive between two answers. If none arrives between two answers, the replay has ended.
     pub(crate) async fn check_subscription(
         &self,
         service: &ServiceId,

@@ -1,4 +1,4 @@
-//! When a node did not answer, which explains why a circuit gave a batch up.
+//! When a node did not answer, which explains why a circuit gave up a batch.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -44,7 +44,7 @@ impl UnansweredTimes {
         self.last_end().is_some_and(|end| end >= since)
     }
 
-    /// The longest time since `start` in which the node did not answer, and has answered after it.
+    /// The longest outage since `start` after which the node has answered again.
     pub(crate) fn longest(&self, start: MonotonicTime) -> Duration {
         let lengths = self.latest.iter().map(|(since, until)| until.since((*since).max(start)));
         lengths.max().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The services that the ledger's nodes have said that they have, or do not have.
+//! Services that the ledger's nodes have reported to have or not to have.
 
 use std::{
     collections::HashMap,
@@ -14,27 +14,27 @@ use tokio::sync::Semaphore;
 
 use crate::message::error_message;
 
-/// The nodes that have said that they do not have a service.
+/// The nodes that have reported that they do not have a service.
 pub(crate) struct UnknownServices {
     answers: Mutex<Answers>,
-    /// Tells which services had batches before this process started.
+    /// Knows which services had batches before this process started.
     history: OnceLock<Arc<dyn CommitHistory>>,
     /// Limits the questions about unknown services.
     pub(crate) first_questions: Semaphore,
 }
 
-/// Clients can make up any number of services that are denied, so these have a map of their own.
+/// Clients can invent any number of services that are denied, so these have a separate map.
 struct Answers {
-    /// The services that a node has, or had before.
+    /// The services that a node has, or once had.
     known: BoundedMap<ServiceId, ()>,
     denied: BoundedMap<ServiceId, Denials>,
-    /// When a node last kept clients waiting for the answer to a first question about a service.
+    /// When a node last did not answer a first question about a service in time, so that clients waited.
     unanswered_at: Option<MonotonicTime>,
 }
 
 #[derive(Default)]
 struct Denials {
-    /// The URLs of the nodes that deny the service, and when they said so first and last.
+    /// The URLs of the nodes that deny the service, and when they first and last did so.
     by: HashMap<String, (MonotonicTime, MonotonicTime)>,
     /// When the nodes were last asked only because of this entry.
     asked_at: Option<MonotonicTime>,
@@ -43,7 +43,7 @@ struct Denials {
 /// Which node denies a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeniedBy {
-    /// One that the batches of the service are sent to.
+    /// One to which the batches of the service are sent.
     Node,
     /// The other node of its circuit, where the service has this id.
     Peer,
@@ -51,17 +51,18 @@ pub(crate) enum DeniedBy {
 
 impl UnknownServices {
     const KNOWN: usize = 100_000;
-    /// The oldest are forgotten when there are more. Then the nodes are asked about them again.
+    /// Limit on denied services. If there are more, the oldest are forgotten and the nodes are asked about them again.
     const DENIED: usize = 10_000;
     /// Nodes are asked again after this time, because a circuit may have been created.
     const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(2);
     /// How long a client waits for the answer to the first question about a service.
     pub(crate) const FIRST_ANSWER_LIMIT: Duration = Duration::from_secs(1);
-    /// After a question that was not answered in time, clients do not wait for others for this time.
+    /// For this long after a question that was not answered in time, clients do not wait for the answers to other
+    /// questions.
     const NO_WAIT_FOR: Duration = Duration::from_secs(10);
     const FIRST_QUESTIONS: usize = 8;
-    /// A service that a node had before counts as known for this time: a node that starts answers 404
-    /// for services that it has not started yet.
+    /// A service that a node once had counts as known for this time, because a starting node answers 404 for services
+    /// that it has not started yet.
     const STARTED_WITHIN: Duration = Duration::from_mins(1);
 
     pub(crate) fn new() -> Self {
@@ -76,13 +77,13 @@ impl UnknownServices {
         }
     }
 
-    /// Sets what tells which services had batches before this process started.
+    /// Sets the source of which services had batches before this process started.
     pub(crate) fn set_history(&self, history: Arc<dyn CommitHistory>) {
-        // It is set once.
+        // It can be set only once.
         let _ = self.history.set(history);
     }
 
-    /// Remembers what the response of a node tells about this service.
+    /// Remembers what the response of a node shows about this service.
     pub(crate) fn record(
         &self,
         service: &ServiceId,
@@ -131,7 +132,7 @@ impl UnknownServices {
         lock(&self.answers).known.contains(service)
     }
 
-    /// Whether all of these nodes have said that they do not have the service.
+    /// Whether all of these nodes have reported that they do not have the service.
     pub(crate) fn contains(
         &self,
         service: &ServiceId,
@@ -146,7 +147,7 @@ impl UnknownServices {
         !nodes.is_empty() && nodes.iter().all(denies)
     }
 
-    /// Whether the nodes should be asked again. It is the answer to one caller only.
+    /// Whether the nodes should be asked again. Only one caller gets `true`.
     pub(crate) fn should_ask(
         &self,
         service: &ServiceId,
@@ -165,7 +166,7 @@ impl UnknownServices {
         should_ask
     }
 
-    /// Whether nothing is known of the service, and the nodes should be asked before a batch is stored.
+    /// Whether nothing is known about the service and the nodes should be asked before a batch is stored.
     pub(crate) fn should_ask_first(&self, service: &ServiceId, now: MonotonicTime) -> bool {
         let answers = lock(&self.answers);
         if answers.unanswered_at.is_some_and(|at| now.since(at) < Self::NO_WAIT_FOR) {
@@ -176,7 +177,7 @@ impl UnknownServices {
         !answers.is_answered(service) && !asked_at.is_some_and(is_recent)
     }
 
-    /// The first question about a service was asked, and has ended.
+    /// Records that the first question about a service has ended.
     pub(crate) fn asked_first(&self, service: &ServiceId, was_quick: bool, now: MonotonicTime) {
         let mut answers = lock(&self.answers);
         if answers.known.contains(service) {
@@ -218,8 +219,7 @@ fn warn_of_denial(service: &ServiceId, node: &str, by: DeniedBy, was_known: bool
     }
 }
 
-/// Whether a node says that it does not have the service. A proxy that does not have the path answers
-/// 404, too.
+/// Whether a node reports that it does not have the service. A proxy without the path also answers 404.
 pub(crate) fn denies_service(response: &HttpResponse) -> bool {
     response.status == 404
         && error_message(response).is_some_and(|message| {
@@ -307,7 +307,7 @@ mod tests {
         assert!(services.should_ask_first(&service(), at(0)));
         services.asked_first(&service(), true, at(0));
         let asks = [1, 2].map(|now| services.should_ask_first(&service(), at(now)));
-        assert_eq!(asks, [false, true], "the answer told nothing");
+        assert_eq!(asks, [false, true], "the answer showed nothing");
         for response in [denial(), response(200, "[]")] {
             services.record(&service(), NODE, DeniedBy::Node, &response, at(2));
             assert!(!services.should_ask_first(&service(), at(20)));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_do_not_wait_for_a_hung_node_again_and_again() {
+    fn clients_do_not_wait_repeatedly_for_a_hung_node() {
         let services = UnknownServices::new();
         services.asked_first(&service(), false, at(1));
         let other = "abcDE-F0123::gsYY".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Opening a database, and what is done to one that no server uses.
+//! Opens databases, including those that no server uses.
 
 use crate::{
     DatabaseUrl, Store, StoreError, StoreOptions, restored,
@@ -21,35 +21,34 @@ impl Store {
         restored::checked(Self::connect(url, options, RulesOf::Options)?)
     }
 
-    /// Opens a database that is neither created nor migrated. Otherwise as [`open`](Self::open).
+    /// Like [`open`](Self::open), but neither creates nor migrates the database.
     pub fn open_existing(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         let url = url.with_access(Access::Existing);
         restored::checked(Self::connect(&url, options, RulesOf::Options)?)
     }
 
-    /// Opens a database that servers use, for an operator's command: with the rules of scheduling that the
-    /// instance recorded which registered last, because the command may not have its settings. Otherwise as
-    /// [`open_existing`](Self::open_existing).
+    /// Opens a database that servers use for an operator's command. Like [`open_existing`](Self::open_existing), but
+    /// with the scheduling rules that the last registered instance recorded, because the command may not have its
+    /// settings.
     ///
-    /// If no instance has recorded its rules, what depends on them is refused.
+    /// If no instance has recorded its rules, actions that depend on them are refused.
     pub fn open_for_command(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         let url = url.with_access(Access::Existing);
         restored::checked(Self::connect(&url, options, RulesOf::Database)?)
     }
 
-    /// Uses a pool of connections that the program has for its own database. The program puts
-    /// [`SessionSettings`](crate::SessionSettings) on the pool, and runs the
-    /// [`migrations`](crate::migrations()) before; both are checked. Otherwise as [`open`](Self::open).
+    /// Like [`open`](Self::open), but uses a connection pool that the program has for its own database. The program
+    /// must set [`SessionSettings`](crate::SessionSettings) on the pool and run the [`migrations`](crate::migrations())
+    /// before; both are checked.
     ///
-    /// The pool must have a connection for each thread that uses the store at the same time. On
-    /// PostgreSQL, a [`ClaimStore`](crate::ClaimStore) that hears of the work of other instances keeps
-    /// one more.
+    /// The pool must have a connection for each thread that uses the store at the same time. On PostgreSQL, a
+    /// [`ClaimStore`](crate::ClaimStore) that receives notifications of other instances keeps one more.
     pub fn over(pool: impl Into<ProgramPool>, options: StoreOptions) -> Result<Self, StoreError> {
         restored::checked(Self::connect_over(pool.into(), options)?)
     }
 
-    /// Opens a database that a server uses, to read: nothing is written, so that the rights to read are
-    /// enough. Methods that write fail.
+    /// Opens a database that a server uses for reading. Nothing is written, so the rights to read are sufficient.
+    /// Methods that write fail.
     pub fn open_to_read(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         Self::connect(&url.with_access(Access::Read), options, RulesOf::Database)
     }
@@ -75,8 +74,8 @@ impl Store {
         migrations::schema_version(&mut connection.map_err(failed)?)
     }
 
-    /// Opens a database that was brought back from a backup or moved, and brings its schema up to date. Does not look
-    /// at whether it lost its latest commits: that is left to [`mark_restored`](Self::mark_restored) and
+    /// Opens a database that was restored from a backup or moved, and brings its schema up to date. It does not check
+    /// whether the latest commits were lost, which is left to [`mark_restored`](Self::mark_restored) and
     /// [`mark_moved`](Self::mark_moved).
     pub fn open_restored(url: &DatabaseUrl, options: StoreOptions) -> Result<Self, StoreError> {
         url.with_access(Access::Existing).check_exists()?;

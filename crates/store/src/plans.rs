@@ -1,5 +1,5 @@
-//! Tests of the text and the plan of every statement: each runs on both databases while batches go
-//! from intake to their end, on tables that are large enough for a scan to show.
+//! Tests of the text and the plan of every statement. Each statement runs on both databases while batches go from
+//! intake to their end, on tables that are large enough for a scan to show.
 
 mod counts;
 mod events;
@@ -73,7 +73,7 @@ fn recording(work: impl FnOnce()) -> Recording {
     RECORDING.take().unwrap()
 }
 
-/// Records a statement that is about to run, if a test records.
+/// Records a statement that is about to run, if a test is recording.
 pub(crate) fn record(
     connection: &mut Connection,
     statement: &Statement<'_>,
@@ -112,7 +112,7 @@ fn statement_name(line: &str) -> Option<&str> {
     (end > 0).then(|| &name[..end])
 }
 
-/// The plan that PostgreSQL uses for all values.
+/// The generic plan of PostgreSQL, which applies to all values.
 fn generic_plan(connection: &mut PgConnection, sql: &str) -> QueryResult<Vec<PlanRow>> {
     let mut prepared = String::from("prepare explained as ");
     let mut values = 0;
@@ -163,10 +163,10 @@ result_row! {
     }
 }
 
-/// The most open batches of a service.
+/// The limit of open batches of a service.
 const OPEN_BATCHES: u64 = 30;
 
-/// Limits that are so low, or so high, that intake looks at them and rarely refuses anything.
+/// Limits with which intake checks everything but rarely refuses anything.
 fn options_with_limits() -> StoreOptions {
     let intake_limits = IntakeLimits {
         open_batches: OPEN_BATCHES,
@@ -218,9 +218,9 @@ fn load(claims: &ClaimStore) -> Vec<ServiceId> {
 
 fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
     let id = |number: u64| {
-        // As in signatures, there are no zeros in the middle.
+        // Like signatures, the ids have no zeros in the middle.
         let mut bytes = [1; 64];
-        // Spread over the index, as signatures are.
+        // Like signatures, they are spread over the index.
         bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
         ItemId::from_bytes(bytes)
     };
@@ -296,7 +296,7 @@ fn use_histories(store: &Store, service_id: &ServiceId, batch_id: &ItemId) {
     declare_new(&mut connection, vec![1]).unwrap();
 }
 
-/// Looks for locked rows as a group does that has met one.
+/// Searches for locked rows, as a group does after it has met one.
 fn look_for_locked_rows(store: &Store, services: &[ServiceId]) {
     let services = services.iter().cloned().collect();
     let mut connection = store.pools.write().unwrap();
@@ -307,7 +307,7 @@ fn look_for_locked_rows(store: &Store, services: &[ServiceId]) {
     assert!(find_stuck(store, &services).unwrap().is_empty());
 }
 
-/// Adds more batches to a new service than it may have.
+/// Adds more batches to a new service than its limit allows.
 fn refuse_a_full_queue(store: &Store) {
     let service_id: ServiceId = "full::0000".parse().unwrap();
     let list: Vec<NewBatch> =
@@ -315,7 +315,7 @@ fn refuse_a_full_queue(store: &Store) {
     assert!(store.add(&[&list]).unwrap()[0].is_err());
 }
 
-/// Processes a batch with many attempts, a rejected one, and a lost one that an operator decides.
+/// Processes a batch with many attempts, a rejected one, and a lost one about which an operator decides.
 fn process_failures(claims: &ClaimStore, services: &[ServiceId]) {
     let store = claims.store();
     execute(store, "update lanes set attempts = 200");
@@ -374,7 +374,7 @@ fn process_waiting_holds(store: &Store, service_id: &ServiceId) {
     assert_eq!(store.held_batches(None, 9).unwrap().len(), 1);
 }
 
-/// Pauses a service and all, and ends that.
+/// Pauses a service and all services, and resumes them.
 fn pause_and_resume(store: &Store, service_id: &ServiceId) {
     for verb in [OperatorVerb::Pause, OperatorVerb::Resume] {
         for target in [OperatorTarget::Service(service_id.clone()), OperatorTarget::AllServices] {
@@ -385,7 +385,7 @@ fn pause_and_resume(store: &Store, service_id: &ServiceId) {
     }
 }
 
-/// Has a claim given up, which is refused while a batch is with a submitter.
+/// Releases a claim, which is refused while a batch is with a submitter.
 fn release_claim(store: &Store, service_id: &ServiceId) {
     let (reason, operator) = (None, Operator::program());
     let (verb, target) = (OperatorVerb::ReleaseClaim, OperatorTarget::Service(service_id.clone()));
@@ -393,7 +393,7 @@ fn release_claim(store: &Store, service_id: &ServiceId) {
     store.act(&action).unwrap();
 }
 
-/// Drains an instance, and ends that.
+/// Drains an instance, and ends the drain.
 fn drain_and_resume(store: &Store, instance: &InstanceId) {
     for verb in [OperatorVerb::Drain, OperatorVerb::Resume] {
         let (reason, operator) = (None, Operator::program());
@@ -421,8 +421,7 @@ fn load_claimed_services(store: &Store) {
     );
 }
 
-/// Adds rows of batches that wait, as in services with several lanes: the plan for an empty table is another
-/// one.
+/// Adds rows of waiting batches, as in services with several lanes, because the plan for an empty table is different.
 fn load_waiting_batches(store: &Store) {
     execute(
         store,
@@ -433,7 +432,7 @@ fn load_waiting_batches(store: &Store) {
     );
 }
 
-/// Gives the batches of a company to fifty clients, who say that they are new, and records histories of services.
+/// Assigns batches to fifty clients, who declare them as new, and records histories of services.
 fn load_client_batches(store: &Store) {
     execute(
         store,
@@ -444,7 +443,7 @@ fn load_client_batches(store: &Store) {
     );
 }
 
-/// Makes withdrawals of batches that have ended.
+/// Turns ended batches into withdrawals.
 fn load_ended_withdrawals(store: &Store) {
     execute(
         store,
@@ -542,7 +541,7 @@ fn expire_idle_instance(store: &Store) {
     );
 }
 
-/// Adds so many instances that every other one has more than its share.
+/// Adds so many instances that every other instance has more than its share.
 fn exceed_share(store: &Store) {
     execute(
         store,
@@ -566,7 +565,7 @@ fn texts(recording: &Recording) -> String {
     all
 }
 
-/// The lines of a PostgreSQL plan that read a whole table or a whole index.
+/// The lines of a PostgreSQL plan that read a whole table or index.
 fn scans(plan: &[String]) -> Vec<&String> {
     let reads = |line: &str| line.contains("Scan using ") || line.contains("Index Scan on ");
     let is_node = |line: &str| line.contains("(cost=");
@@ -581,8 +580,8 @@ fn scans(plan: &[String]) -> Vec<&String> {
         .collect()
 }
 
-/// These read every busy lane: as many as there are services with open batches, however long their
-/// queues are.
+/// These statements read every busy lane. There are as many as services with open batches, however long their queues
+/// are.
 const READ_BUSY_LANES: [&str; 9] = [
     "being_sent",
     "being_sent_of_instance",
@@ -595,18 +594,16 @@ const READ_BUSY_LANES: [&str; 9] = [
     "restored_services",
 ];
 
-/// These read one row of the index of missing transactions, those of an operator's batch, or all, to say what
-/// fills a queue.
+/// These statements read one row of the index of missing transactions, those of one batch for an operator, or all to
+/// find out what fills a queue.
 const READ_MISSING: [&str; 3] =
     ["count_signers_that_miss", "find_missed_batches", "release_overdue"];
 
-/// Its batches are looked up by their numbers, which PostgreSQL does not when the table has hardly a row, as
-/// here.
+/// This statement looks up batches by their numbers, but PostgreSQL scans here because the table has hardly any rows.
 const READ_WAITING: &str = "load_positions";
 
-/// Whether a statement may read everything that a line of its plan names. There are few instances,
-/// webhooks and tokens; claims are counted at most once for each take; and new services are limited, and counted only when
-/// a service is opened.
+/// Whether a statement may read everything that a line of its plan names. There are few instances, webhooks and tokens.
+/// Claims are counted at most once for each take. New services are limited, and counted only when a service is opened.
 fn may_scan(statement: &str, line: &str) -> bool {
     line.contains("instances")
         || line.contains("webhooks")
@@ -644,7 +641,7 @@ fn expect_none<'r>(scanning: impl Iterator<Item = (&'r String, &'r RecordedState
     assert!(plans.is_empty(), "{}", plans.join("\n\n"));
 }
 
-/// Statements that only operators and tests run, or that run once for a connection.
+/// Statements that only operators and tests run, or that run once per connection.
 const WITHOUT_PLAN_TEST: [&str; 33] = [
     "add_to_claim_epochs",
     "add_to_lane_epochs",
@@ -681,8 +678,8 @@ const WITHOUT_PLAN_TEST: [&str; 33] = [
     "show_event_groups",
 ];
 
-/// SQLite has one instance at a time: registering expires all others, and names do not matter. It has
-/// no clock of its own, and locks no rows.
+/// Statements that SQLite does not need. It has one instance at a time, so registering expires all others and names do
+/// not matter. It has no clock of its own, and does not lock rows.
 const ONLY_ON_POSTGRES: [&str; 8] = [
     "event_groups_of_begun",
     "event_groups_of_running",
@@ -695,7 +692,7 @@ const ONLY_ON_POSTGRES: [&str; 8] = [
 ];
 const ONLY_ON_SQLITE: [&str; 3] = ["count_send", "expire_all_instances", "insert_event_group"];
 
-/// Each name of a table gets the namespace.
+/// Asserts that each table name gets the namespace.
 fn expect_namespace(recordings: &[&Recording]) {
     for recorded in recordings.iter().flat_map(|recording| recording.values()) {
         for dialect in [Dialect::Postgres, Dialect::Sqlite] {
@@ -705,7 +702,7 @@ fn expect_namespace(recordings: &[&Recording]) {
     }
 }
 
-/// Every statement in the source has a text snapshot and a plan test.
+/// Asserts that every statement in the source has a text snapshot and a plan test.
 fn expect_all_statements(recordings: &[&Recording], not_here: &[&str]) {
     expect_namespace(recordings);
     let recorded: BTreeSet<&str> =
@@ -786,7 +783,7 @@ fn statements_have_good_plans_on_sqlite() {
     expect_all_statements(&[&batches, &claims, &withdrawals, &scheduling], &ONLY_ON_POSTGRES);
 }
 
-/// The tables that only withdrawals have.
+/// The tables that only withdrawals use.
 pub(crate) const TABLES_OF_WITHDRAWALS: [&str; 6] = [
     "rewards",
     "withdrawals",

@@ -97,7 +97,7 @@ fn columns_of<T: Table<AllColumns: ColumnTuple>>(
     T::AllColumns::definitions(is_postgres)
 }
 
-/// What the modules `schema` define.
+/// The schema that the modules `schema` define.
 fn defined(is_postgres: bool) -> Schema {
     macro_rules! tables {
         ($($name:literal: $table:ident,)*) => {
@@ -162,7 +162,7 @@ result_row! {
     }
 }
 
-/// What the migrations made, without the table in which they are recorded.
+/// The schema that the migrations created, without the table in which they are recorded.
 fn migrated(url: &str) -> Schema {
     let store = Store::open(&url.parse().unwrap(), StoreOptions::default()).unwrap();
     let rows: Vec<ColumnRow> = match &mut store.pools.read().unwrap().session {
@@ -200,7 +200,7 @@ fn migrated(url: &str) -> Schema {
     schema
 }
 
-/// Compares table by table, so that a difference is easy to find.
+/// Compares table by table, so that differences are easy to find.
 fn assert_same(defined: &Schema, migrated: &Schema) {
     let names = |schema: &Schema| schema.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(defined), names(migrated));

@@ -1,4 +1,4 @@
-//! A build without parts creates the tables of batches only, and works with them.
+//! A build without optional parts creates only the tables of batches and works with them.
 #![cfg(not(any(
     feature = "action-log",
     feature = "events",
@@ -33,7 +33,7 @@ fn batch(number: u8) -> NewBatch {
     }
 }
 
-/// Takes batches from intake to their ends, and has an operator pause their service.
+/// Processes batches from intake to their ends, and pauses their service.
 fn use_store(url: &DatabaseUrl) {
     let store = Store::open(url, StoreOptions::default()).unwrap();
     for list in store.add(&[&[batch(1), batch(2)]]).unwrap() {

@@ -9,8 +9,8 @@ pub struct Authority<'a> {
     pub rest: &'a str,
 }
 
-/// Why the authority of a URL cannot be read. No message has a part of the URL, because it may be a part of
-/// a password.
+/// Why the authority of a URL cannot be read. Messages contain no part of the URL, because it may be a part of a
+/// password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthorityError {
@@ -40,8 +40,8 @@ impl Error for AuthorityError {}
 impl<'a> Authority<'a> {
     /// Reads what follows the `://` of a URL.
     ///
-    /// Each `@`, `/`, `?`, `#` and `%` of a user name or a password must be escaped: programs disagree about
-    /// what an unescaped one means, and one that takes a part of a password for the host prints it.
+    /// Each `@`, `/`, `?`, `#` and `%` of a user name or a password must be escaped. Programs disagree about the
+    /// meaning of unescaped ones, and a program that takes a part of a password for the host would print it.
     ///
     /// ```
     /// use grid_batch_support::{Authority, AuthorityError};
@@ -66,7 +66,7 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// Whether each percent sign begins an escape, and nothing needs one that never stands in a URL.
+/// Whether each percent sign begins an escape, and no character is unescaped that must not occur in a URL.
 fn is_escaped(text: &str) -> bool {
     let is_hex = |digit: Option<&u8>| digit.is_some_and(u8::is_ascii_hexdigit);
     let bytes = text.as_bytes();
@@ -76,7 +76,7 @@ fn is_escaped(text: &str) -> bool {
         && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// The host; `None` if its port is not a number from 1.
+/// The host; `None` if its port is not a number of at least 1.
 fn without_port(host: &str) -> Option<&str> {
     let address_end =
         host.strip_prefix('[').map_or(0, |rest| rest.find(']').map_or(0, |at| at + 2));

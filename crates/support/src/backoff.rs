@@ -2,13 +2,13 @@ use std::time::Duration;
 
 /// Exponential backoff: each delay is twice the last one.
 ///
-/// With jitter, the delay that is used lies between half of that and all of it, so that callers that
-/// failed together do not retry together.
+/// With jitter, the delay is between half of that and all of it, so that callers that failed together do not retry
+/// together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The delay after the first failure.
     pub first: Duration,
-    /// No delay is longer.
+    /// The limit on delays.
     pub longest: Duration,
 }
 
@@ -21,12 +21,12 @@ pub struct Delays {
 }
 
 impl Backoff {
-    /// The delay without jitter after one more failure than this many.
+    /// The delay without jitter after `earlier` failures and one more.
     pub fn whole_delay(self, earlier: u32) -> Duration {
         self.first.saturating_mul(2_u32.saturating_pow(earlier)).min(self.longest)
     }
 
-    /// The delay with jitter after one more failure than this many.
+    /// The delay with jitter after `earlier` failures and one more.
     pub fn delay(self, earlier: u32, rng: &mut fastrand::Rng) -> Duration {
         let whole = self.whole_delay(earlier);
         let half = whole / 2;
@@ -45,7 +45,7 @@ impl Backoff {
 }
 
 impl Delays {
-    /// The delay after one more failure.
+    /// The delay after another failure.
     pub fn next_delay(&mut self) -> Duration {
         let delay = self.backoff.delay(self.earlier, &mut self.rng);
         self.earlier = self.earlier.saturating_add(1);

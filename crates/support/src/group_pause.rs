@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
-/// A pause after each group that is written to or read from a store, so that groups grow with load: one commit of
-/// twenty changes costs little more than one of two.
+/// A pause after each group of items that is written to or read from a store. It makes groups grow with load: a commit
+/// of twenty changes costs little more than one of two.
 ///
 /// A group of a single item is followed by no pause, so nothing waits while there is little to do.
 #[derive(Debug)]
@@ -11,17 +11,17 @@ pub struct GroupPause {
 }
 
 impl GroupPause {
-    /// The pause in durations of the group.
+    /// The pause as a multiple of the time that the group took.
     const FACTOR: u32 = 2;
     /// The longest pause.
     const LONGEST: Duration = Duration::from_millis(8);
 
-    /// Pauses of at least this time after a group of several items.
+    /// Pauses for at least this time after a group of several items.
     pub fn with_shortest(shortest: Duration) -> Self {
         Self { shortest: shortest.min(Self::LONGEST), resume_at: None }
     }
 
-    /// A group of this many items that was started then has ended now.
+    /// Records that a group of this many items, started at `started`, has ended now.
     pub fn ended(&mut self, started: Instant, items: usize) {
         let now = Instant::now();
         let duration = now.saturating_duration_since(started);

@@ -6,7 +6,7 @@ use std::{
 /// Counts durations in buckets. Observing takes no lock and allocates nothing.
 #[derive(Debug, Default)]
 pub struct Histogram {
-    /// How many durations were in each bucket; the last one has no bound.
+    /// How many durations were in each bucket. The last bucket has no bound.
     buckets: [AtomicU64; Histogram::BOUNDS.len() + 1],
     sum_micros: AtomicU64,
 }
@@ -14,7 +14,7 @@ pub struct Histogram {
 /// The values of a [`Histogram`] at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HistogramValues {
-    /// How many durations were not longer than each of [`Histogram::BOUNDS`].
+    /// How many durations were at most as long as each of [`Histogram::BOUNDS`].
     pub at_most: [u64; Histogram::BOUNDS.len()],
     /// How many durations there were.
     pub count: u64,

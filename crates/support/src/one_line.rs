@@ -1,7 +1,7 @@
-/// The longest text that is shown, in characters.
+/// The maximum length of the text, in characters.
 const SHOWN: usize = 500;
 
-/// The beginning of a text from outside, as one line without control characters.
+/// The beginning of an external text, as one line without control characters.
 ///
 /// ```
 /// use grid_batch_support::one_line;

@@ -10,7 +10,7 @@ use tokio::task::JoinError;
 
 use crate::redact_userinfo;
 
-/// A caught panic: its message, without secrets of URLs.
+/// A caught panic: its message, without the secrets in URLs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panic(String);
 
@@ -21,14 +21,14 @@ impl Panic {
     }
 }
 
-/// Calls a function that someone else wrote and catches its panic.
+/// Calls a function of other code and catches its panic.
 ///
-/// The caller may use what panicked again, as after an error.
+/// The caller may continue to use the object that panicked, as after an error.
 pub fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(call)).map_err(Panic::from)
 }
 
-/// Awaits a future that someone else wrote and catches its panic.
+/// Awaits a future of other code and catches its panic.
 pub async fn catch_panic_async<F: Future>(future: F) -> Result<F::Output, Panic> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(Panic::from)
 }
@@ -44,7 +44,7 @@ impl From<Box<dyn Any + Send>> for Panic {
     }
 }
 
-/// A task that was cancelled ended like a panic: without a result.
+/// A cancelled task is treated like a panic, because it ended without a result.
 impl From<JoinError> for Panic {
     fn from(error: JoinError) -> Self {
         match error.try_into_panic() {

@@ -7,35 +7,36 @@ use std::{
 
 use thiserror::Error;
 
-/// Why a secret key or password cannot be used. It contains nothing of it.
+/// Why a secret key or password cannot be used. It contains no part of the secret.
 #[derive(Debug, Error)]
 #[error("the {location} cannot be used: {message}")]
 pub struct UnusableSecret {
-    /// Where it is kept.
+    /// Where the secret is kept.
     pub location: String,
     /// The reason.
     pub message: String,
 }
 
 impl UnusableSecret {
-    /// The secret is in a file: a "key file", or what `kind` says. The error must not contain the file's content.
+    /// For a secret in a file. `kind` says what the file is, such as "key file". The error must not contain the file's
+    /// content.
     pub fn in_file(kind: &str, file: &Path, error: impl fmt::Display) -> Self {
         Self::at(format!("{kind} {}", file.display()), error)
     }
 
-    /// The secret is kept there.
+    /// For a secret at this location.
     pub fn at(location: String, error: impl fmt::Display) -> Self {
         Self { location, message: error.to_string() }
     }
 }
 
-/// Reads a file with a secret: a "key file", or what `kind` says. It is refused if other users may
-/// read it.
+/// Reads a file with a secret. `kind` says what the file is, such as "key file". Fails if other users may read or write
+/// it.
 pub fn read_secret(kind: &str, file: &Path) -> Result<String, UnusableSecret> {
     read_private(file).map_err(|error| UnusableSecret::in_file(kind, file, error))
 }
 
-/// Why a file with a secret is not used. The texts contain nothing of the file.
+/// Why a file with a secret is not used. The messages contain no part of its content.
 #[derive(Debug, Error)]
 enum PrivateFileError {
     #[error(transparent)]
@@ -47,7 +48,7 @@ enum PrivateFileError {
 /// Reads a file with a secret. If other users may read or write it, it is refused.
 fn read_private(file: &Path) -> Result<String, PrivateFileError> {
     let mut opened = File::open(file)?;
-    // The mode of what was opened: the path may lead to another file meanwhile.
+    // The mode is that of the open file, because the path may lead to another file by now.
     if let Some(mode) = mode_open_to_others(&opened.metadata()?) {
         return Err(PrivateFileError::OpenToOthers { mode, file: file.display().to_string() });
     }
@@ -56,12 +57,12 @@ fn read_private(file: &Path) -> Result<String, PrivateFileError> {
     Ok(text)
 }
 
-/// Whether other users may read or write the file. A file that cannot be looked at is not.
+/// Whether other users may read or write the file; `false` if its mode cannot be read.
 pub fn is_open_to_others(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| mode_open_to_others(&metadata).is_some())
 }
 
-/// The mode, if it gives anything to users other than the owner.
+/// The mode, if it grants anything to users other than the owner.
 #[cfg(unix)]
 fn mode_open_to_others(metadata: &Metadata) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;

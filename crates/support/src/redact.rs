@@ -1,7 +1,6 @@
 use std::borrow::Cow;
 
-/// The text without the user names and passwords of its URLs. Libraries like to repeat a whole URL
-/// in their errors.
+/// The text without the user names and passwords of its URLs. Libraries often repeat a whole URL in their errors.
 pub fn redact_userinfo(text: &str) -> Cow<'_, str> {
     if !(text.contains("://") && text.contains('@')) {
         return Cow::Borrowed(text);
@@ -18,8 +17,7 @@ pub fn redact_userinfo(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Scheme, host and port of a URL: enough to tell which node is meant. Its path and query may hold
-/// secrets.
+/// Scheme, host and port of a URL, which identify a node. Its path and query may hold secrets.
 ///
 /// ```
 /// use grid_batch_support::redact_url;
@@ -36,8 +34,8 @@ pub fn redact_url(url: &str) -> String {
     format!("{scheme}{host}")
 }
 
-/// The URL with `***` for its password, or for the user of an HTTP URL without one, and without its query, which
-/// may hold one.
+/// The URL with `***` instead of its password, and without its query, which may hold one. If an HTTP URL has a user but
+/// no password, `***` replaces the user.
 ///
 /// ```
 /// use grid_batch_support::redact_password;
@@ -50,11 +48,11 @@ pub fn redact_password(url: &str) -> String {
         Some(at) => url.split_at(at + "://".len()),
         None => ("", url),
     };
-    // A password may hold an unescaped @: what follows the last one is the host.
+    // A password may contain an unescaped @. The host follows the last one.
     let Some((user, host)) = rest.rsplit_once('@') else {
         return format!("{scheme}{}", without_query(rest));
     };
-    // The @ may be in a parameter, or the / in a password: any part may be secret.
+    // The @ may be in a parameter, or the / in a password, so any part may be secret.
     if user.contains(['/', '?', '#']) {
         return format!("{scheme}***");
     }

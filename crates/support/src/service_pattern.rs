@@ -4,7 +4,7 @@ use crate::Wildcard;
 use grid_batch_core::{Excerpt, ServiceId, ServiceIdError};
 use thiserror::Error;
 
-/// Service ids: a service id in which each `*` stands for any number of characters, also none.
+/// A pattern for service ids: a service id in which each `*` stands for any number of characters, including none.
 ///
 /// ```
 /// use grid_batch_support::ServicePattern;

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 pub struct Shutdown(Arc<watch::Sender<bool>>);
 
 impl Shutdown {
-    /// No shutdown is requested yet.
+    /// A shutdown that is not requested yet.
     pub fn new() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }

@@ -13,12 +13,12 @@ use thiserror::Error;
 
 use crate::{Job, ShutdownHandle, spawn_thread};
 
-/// The parts of a program, in the order in which they are stopped within a time limit. Dropping it drops them.
+/// The parts of a program in the order in which they are stopped, within a time limit. Dropping it drops them.
 #[derive(Default)]
 pub struct Stops {
-    /// All drain at the same time.
+    /// The parts that drain. They do so at the same time.
     first: Vec<Stop>,
-    /// Until they are stopped, nothing else may work on the services.
+    /// The parts that stop after the others have ended. Until then, no other instance may work on the services.
     last: Vec<Stop>,
 }
 
@@ -46,22 +46,23 @@ struct Stop {
 }
 
 impl Stops {
-    /// A part that drains.
+    /// Adds a part that drains.
     pub fn first(&mut self, name: &'static str, part: impl ShutdownHandle + Send + 'static) {
         self.first.push(Stop::new(name, || part.wait_for_shutdown()));
     }
 
-    /// Jobs that stop at the same time as the parts that drain.
+    /// Adds jobs that stop at the same time as the parts that drain.
     pub fn first_jobs<T: Send + 'static>(&mut self, jobs: impl IntoIterator<Item = Job<T>>) {
         jobs.into_iter().for_each(|job| self.first(job.name(), job));
     }
 
-    /// Jobs that stop after what drains.
+    /// Adds jobs that stop after the parts that drain.
     pub fn last_jobs(&mut self, jobs: impl IntoIterator<Item = Job>) {
         self.last.extend(jobs.into_iter().map(|job| Stop::new(job.name(), || job.join())));
     }
 
-    /// Jobs that only show something. They are waited for a moment: they may be waiting for the database.
+    /// Adds jobs that only show something. Stopping waits only briefly for them, because they may be waiting for the
+    /// database.
     pub fn last_views(&mut self, jobs: impl IntoIterator<Item = Job>) {
         let stop = |job: Job| {
             Stop::new(job.name(), || {
@@ -72,7 +73,7 @@ impl Stops {
         self.last.extend(jobs.into_iter().map(stop));
     }
 
-    /// A part that is dropped after what drains has stopped.
+    /// Adds a part that is dropped after the parts that drain have stopped.
     pub fn last_dropped(&mut self, name: &'static str, part: impl Send + 'static) {
         self.last.push(Stop::new(name, || {
             drop(part);
@@ -86,7 +87,7 @@ impl Stops {
     }
 }
 
-/// What a view uses, such as a connection, is closed within this time if the database answers.
+/// The time limit for ending a view. If the database answers, its connection is closed within this time.
 const VIEW_LIMIT: Duration = Duration::from_secs(1);
 
 impl Stop {
@@ -108,10 +109,9 @@ impl Unfinished {
     }
 }
 
-/// Stops the first parts at the same time, and the last ones after all of them, and waits for all of
-/// that until the limit.
+/// Stops the first parts at the same time and the last ones after all of them, and waits up to the limit.
 ///
-/// What has not ended by then goes on in threads of its own, in the same order.
+/// Parts that have not ended by then continue to stop in their own threads, in the same order.
 fn stop_within(limit: Duration, first: Vec<Stop>, last: Vec<Stop>) -> Result<(), StopError> {
     let unfinished = Unfinished::default();
     unfinished.lock().extend(first.iter().chain(&last).map(|stop| stop.part));
@@ -130,7 +130,7 @@ fn stop_within(limit: Duration, first: Vec<Stop>, last: Vec<Stop>) -> Result<(),
     }
 }
 
-/// The receiver does not wait any longer if the limit has passed.
+/// An error means that the limit has passed and the receiver is gone.
 fn report(ended: &Sender<Result<(), InternalError>>, result: Result<(), InternalError>) {
     let _ = ended.send(result);
 }

@@ -17,8 +17,8 @@ pub fn spawn_thread<T: Send + 'static>(
         .map_err(|error| InternalError::from_source(format!("cannot start thread {name}"), error))
 }
 
-/// A thread that does the same work at an interval, for what must work without [`Jobs`](crate::Jobs), such as a log.
-/// Dropping it ends the thread and waits for it.
+/// A thread that does the same work at an interval, for components that must work without [`Jobs`](crate::Jobs), such
+/// as a log. Dropping it ends the thread and waits for it.
 #[derive(Debug)]
 pub struct PeriodicThread {
     end: Option<mpsc::Sender<()>>,
@@ -46,7 +46,7 @@ impl Drop for PeriodicThread {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // The panic hook has printed a panic already.
+            // A panic has been printed by the panic hook already.
             let _ = thread.join();
         }
     }

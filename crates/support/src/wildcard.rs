@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// A text in which each `*` stands for any number of characters, also none.
+/// A text in which each `*` stands for any number of characters, including none.
 ///
 /// ```
 /// use grid_batch_support::Wildcard;
@@ -24,7 +24,7 @@ impl Wildcard {
         let Some(text) = text.strip_prefix(first) else { return false };
         let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
         let Some(text) = text.strip_suffix(last) else { return false };
-        // The first place where a part occurs leaves the most for the parts after it.
+        // The first occurrence of a part leaves the most text for the parts after it.
         let find = |text: &str, part: &str| Some(text.find(part)? + part.len());
         middle
             .split('*')

@@ -21,7 +21,7 @@ pub struct Chain {
     node: Mutex<NodeProcess>,
 }
 
-/// A chain, where the node is usually anvil.
+/// A chain, in tests whose node is usually anvil.
 pub type Anvil = Chain;
 
 impl Chain {
@@ -51,7 +51,7 @@ impl Chain {
         self.endpoint.url()
     }
 
-    /// The accounts with a balance from the start: 10 000 ether each.
+    /// The accounts that have a balance from the start: 10 000 ether each.
     pub fn accounts(&self) -> &[Account] {
         &self.accounts
     }

@@ -7,14 +7,14 @@ use grid_batch_support::lock;
 
 /// Holds one call until the test releases it.
 ///
-/// The call stays held even if its client disconnects: once released, it continues to the node, as a
-/// request does that is already on its way. Dropping the stop releases the call.
+/// The call stays held even if its client disconnects: once released, it continues to the node, like a request that is
+/// already on its way. Dropping the stop releases the call.
 #[derive(Debug)]
 #[must_use = "a stop that is dropped stops nothing"]
 pub struct Stop(pub(crate) Arc<StopSignal>);
 
 impl Stop {
-    /// Waits until the call is held. `false`: it did not arrive before the timeout.
+    /// Waits until the call is held. Returns `false` if it did not arrive before the timeout.
     pub fn wait(&self, timeout: Duration) -> bool {
         let stage = lock(&self.0.stage);
         let waiting =
@@ -58,7 +58,7 @@ enum StopStage {
 }
 
 impl StopSignal {
-    /// Holds the call until it is released. `false`: its connection is to be closed.
+    /// Holds the call until it is released. Returns `false` if its connection must be closed.
     pub(crate) fn hold(&self) -> bool {
         let mut stage = lock(&self.stage);
         if *stage == StopStage::NotReached {

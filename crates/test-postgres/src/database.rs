@@ -38,7 +38,7 @@ impl TestDatabase {
         Self { server, schema, url }
     }
 
-    /// A URL for libpq. Its connections see this database's tables and no others.
+    /// A URL for libpq, whose connections see this database's tables and no others.
     pub fn url(&self) -> &str {
         &self.url
     }

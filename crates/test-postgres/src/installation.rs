@@ -19,7 +19,7 @@ pub(crate) struct NotInstalled {
 }
 
 impl Installation {
-    /// The one on the `PATH`, else the newest in the directories that packages use.
+    /// Finds the installation on the `PATH`, or else the newest in the directories that packages use.
     pub(crate) fn find() -> Result<Self, NotInstalled> {
         let path = env::var_os("PATH").unwrap_or_default();
         Self::find_in(env::split_paths(&path).chain(package_directories()).collect())

@@ -22,7 +22,7 @@ pub struct Pgbouncer {
     directory: PathBuf,
 }
 
-/// How long a client keeps a connection of the server.
+/// How long a client keeps a connection to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolMode {
     /// As long as it is connected.
@@ -75,7 +75,7 @@ impl Drop for Pgbouncer {
     }
 }
 
-/// The program on the `PATH`, or where packages for servers put it.
+/// Finds the program on the `PATH`, or in the directory where packages install servers.
 fn find_program() -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let packages = ["/usr/sbin", "/usr/local/sbin", "/usr/bin"].map(PathBuf::from);

@@ -21,7 +21,7 @@ use crate::PostgresServer;
 pub struct RestartablePostgres {
     server: PostgresServer,
     directory: PathBuf,
-    /// The server's process since the first restart. Until then the supervisor has it.
+    /// The server's process since the first restart. Until then the supervisor owns it.
     restarted: Mutex<Option<Child>>,
 }
 
@@ -30,7 +30,7 @@ pub struct RestartablePostgres {
 pub enum StopMode {
     /// Connections are closed, and committed data is written.
     Fast,
-    /// As in a loss of power.
+    /// As after a power failure.
     Immediate,
 }
 

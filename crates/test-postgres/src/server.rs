@@ -69,12 +69,13 @@ impl PostgresServer {
         Self::start_durable_with(&[])
     }
 
-    /// The same with further options, such as `-cshared_preload_libraries=pg_stat_statements`.
+    /// Like [`start_durable`](Self::start_durable), with more options, such as
+    /// `-cshared_preload_libraries=pg_stat_statements`.
     pub fn start_durable_with(options: &[&str]) -> Self {
         Self::start_with(&[&Self::DURABLE_OPTIONS, options].concat())
     }
 
-    /// Whether [`from_env_or_start`](Self::from_env_or_start) can work.
+    /// Whether [`from_env_or_start`](Self::from_env_or_start) can succeed.
     pub fn is_available() -> bool {
         url_from_env().is_some() || Installation::find().is_ok()
     }
@@ -105,7 +106,7 @@ impl PostgresServer {
         self.started.as_ref().map(|started| started.supervisor.directory())
     }
 
-    /// The id of its first process, whose children are all others, if this process started it.
+    /// The id of its main process, the parent of all its other processes, if this process started the server.
     pub fn process_id(&self) -> Option<u32> {
         let file = fs::read_to_string(self.directory()?.join("data/postmaster.pid")).ok()?;
         file.lines().next()?.parse().ok()

@@ -6,7 +6,7 @@ use crate::restartable::{RestartablePostgres, send_signal, wait_until};
 
 /// A standby of a [`RestartablePostgres`], in a directory beside its data.
 ///
-/// Promoted, it is the server: it gets the socket of the one that it replaces.
+/// When it is promoted, it becomes the server: it gets the socket of the server that it replaces.
 #[derive(Debug)]
 pub struct Standby {
     process: Child,
@@ -60,7 +60,7 @@ impl Standby {
         });
     }
 
-    /// Stops it. What the server commits from now on is not on the standby.
+    /// Stops it. The standby does not get what the server commits from now on.
     pub fn stop(&mut self, postgres: &RestartablePostgres) {
         let pid_file = postgres.directory().join("standby/postmaster.pid");
         let text = fs::read_to_string(&pid_file)

@@ -26,8 +26,7 @@ fn create_once(
     if path.join("PG_VERSION").exists() {
         return Ok(());
     }
-    // `initdb` runs under another name, so that a killed process does not leave an incomplete
-    // template.
+    // `initdb` writes to a directory with another name, so that a killed process does not leave an incomplete template.
     let unfinished = path.with_extension("unfinished");
     for leftover in [&unfinished, path] {
         remove(leftover)?;

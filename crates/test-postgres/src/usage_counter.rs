@@ -40,7 +40,7 @@ impl UsageCounter {
         Self { server, last_id: last_id.unwrap_or_default() }
     }
 
-    /// How many databases were created since, and for how many different tests.
+    /// How many databases have been created since counting started, and for how many different tests.
     pub fn databases_and_tests(&self) -> (i64, i64) {
         dsl::grid_batch_test_runs
             .filter(dsl::id.gt(self.last_id))

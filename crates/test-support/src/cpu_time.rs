@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-/// The names of the process's threads that start with `prefix`, and the CPU time that they have used.
+/// The names of the process's threads whose name starts with `prefix`, and the CPU time that they have used.
 pub fn threads_and_cpu_time(prefix: &str) -> (Vec<String>, Duration) {
     let (mut names, mut used) = (Vec::new(), 0);
     for thread in fs::read_dir("/proc/self/task").unwrap() {

@@ -1,4 +1,4 @@
-//! A minimal HTTP client: one request over a connection of its own.
+//! A minimal HTTP client: each request has its own connection.
 
 use std::{
     io::{self, Read, Write},

@@ -11,9 +11,9 @@ use std::{
 
 use crate::process::send_signal;
 
-/// What a server that takes batches prints once it listens: this, and its address.
+/// What a server that takes batches prints before its address once it listens.
 pub const LISTENING_PREFIX: &str = "Accepting batches at http://";
-/// What follows the address.
+/// What it prints after its address.
 pub const LISTENING_SUFFIX: &str = "/batches";
 
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);

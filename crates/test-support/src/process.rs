@@ -57,7 +57,7 @@ pub struct TestProcess {
 /// How a process ended, and what it printed.
 #[derive(Debug)]
 pub struct ProcessOutput {
-    /// The exit code. A process that a signal ended has none.
+    /// The exit code. `None` if the process was ended by a signal.
     pub exit_code: Option<i32>,
     /// What it printed to standard output.
     pub stdout: String,
@@ -127,7 +127,7 @@ impl TestProcess {
         send_signal(self.child.id(), signal);
     }
 
-    /// The most memory that it has used at once since its start, in bytes, on Linux.
+    /// Its peak memory use since its start, in bytes, on Linux.
     pub fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -9,13 +9,13 @@ use std::{
 
 /// The environment variable with the path of the program.
 const VARIABLE: &str = "GRID_BATCH_TEST_SCHEMATHESIS";
-/// What every response must keep to.
+/// The checks that every response must pass.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance";
 /// Requests of each kind for each operation.
 const REQUESTS: &str = "10";
 const SEED: &str = "17";
-/// What cannot be driven: a stream does not end.
+/// Operations that cannot be tested, because a stream does not end.
 const EXCLUDED: &str =
     "\n[[operations]]\ninclude-name = 'GET /v1/events/stream'\nenabled = false\n";
 

@@ -64,7 +64,7 @@ impl Tmux {
         String::from_utf8(self.run(&["capture-pane", "-p", "-e"]).stdout).unwrap()
     }
 
-    /// What is on the screen and was scrolled out of it. A line that the terminal has wrapped is two.
+    /// What is on the screen and what was scrolled off it. A line that the terminal has wrapped is two lines.
     pub fn history(&self) -> String {
         String::from_utf8(self.run(&["capture-pane", "-p", "-S", "-"]).stdout).unwrap()
     }

@@ -8,7 +8,7 @@ use std::{
 /// Longer than any change takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A value that threads share, and that a test waits for.
+/// A value that threads share and whose changes a test waits for.
 #[derive(Debug, Default)]
 pub struct WatchedValue<T> {
     value: Mutex<T>,

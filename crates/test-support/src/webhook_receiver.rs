@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// A request that it got.
+/// A request that the receiver got.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReceivedMessage {
     /// The path of the URL.
@@ -24,8 +24,8 @@ pub struct ReceivedMessage {
     pub body: String,
 }
 
-/// A receiver that answers with these statuses, one after the other, and then with 204. At "close" it closes the
-/// connection instead, and at "hang" it does not answer.
+/// A receiver that answers with these statuses, one after the other, and then with 204. For the status "close" it
+/// closes the connection instead, and for "hang" it does not answer.
 pub struct WebhookReceiver {
     /// Where it listens.
     pub address: SocketAddr,
@@ -45,7 +45,7 @@ impl WebhookReceiver {
                 let mut stream = stream.unwrap();
                 let Some(received) = read_request(&mut BufReader::new(&stream)) else { continue };
                 let status = statuses.pop_front().unwrap_or("204 No Content");
-                // The request is told before it is answered, so that requests are told in order.
+                // The test gets the request before its sender gets the answer, so requests arrive in order.
                 if sender.send(received).is_err() {
                     return;
                 }

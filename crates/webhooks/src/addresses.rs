@@ -24,7 +24,7 @@ pub struct AllowedNetwork {
 pub struct AllowedNetworkError;
 
 impl AllowedNetworks {
-    /// These networks.
+    /// Allows these networks.
     pub fn new(networks: impl IntoIterator<Item = AllowedNetwork>) -> Self {
         Self(networks.into_iter().collect())
     }
@@ -70,7 +70,7 @@ impl AllowedNetwork {
     }
 }
 
-/// Whether an address is one of a single host on the public network.
+/// Whether an address belongs to a single host on the public network.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -81,7 +81,8 @@ fn is_public(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_reserved = match (a, b, c) {
-        // This network, carrier-grade NAT, protocol assignments, 6to4 relays, benchmarks, and the future.
+        // "This network", carrier-grade NAT, protocol assignments, 6to4 relays, benchmarks, and addresses reserved for
+        // future use.
         (0 | 240.., ..) | (100, 64..=127, _) | (192, 0, 0) | (192, 88, 99) | (198, 18..=19, _) => {
             true
         }
@@ -97,7 +98,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
-    // Global unicast without what has IPv4 addresses in it (6to4, Teredo) and documentation.
+    // Global unicast without documentation and addresses that contain IPv4 addresses (6to4, Teredo).
     match segments {
         [0x2002, ..] | [0x2001, 0..=0x01ff | 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => false,
         [first, ..] => (0x2000..=0x3fff).contains(&first),

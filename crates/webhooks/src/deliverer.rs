@@ -1,4 +1,4 @@
-//! Watches the webhooks, and delivers to each in a task of its own.
+//! Watches the webhooks, and delivers to each in its own task.
 
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
@@ -19,15 +19,15 @@ use crate::{DeliveryOptions, delivery, scanned::Scanned};
 
 /// How many tasks use the store at once, so that webhooks leave connections and threads to others.
 const STORE_TASKS: usize = 1;
-/// The shortest time between two looks at the webhooks, and for each of them. An event is delivered with others
-/// of the same time.
+/// The shortest time between two checks of the webhooks, and between two deliveries to each. Events that occur within
+/// it are delivered together.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_OF_EACH: Duration = Duration::from_millis(5);
 
-/// What a receiver answers matters only by its status.
+/// Only the status of a response matters, so its body is limited.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// What a deliverer works with. Usually all are the same store.
+/// The stores with which a deliverer works. Usually all are the same store.
 #[derive(Clone)]
 pub struct DeliveryParts {
     /// The feed.
@@ -85,8 +85,8 @@ impl Deliverer {
         Ok(jobs.spawn_until("webhooks", shutdown, async move { deliverer.run(&wake).await }))
     }
 
-    /// Delivers until the shutdown is requested. A request that is under way is dropped then, and its event is
-    /// sent again later.
+    /// Delivers until the shutdown is requested. A request in flight is then dropped, and its event is sent again
+    /// later.
     async fn run(&self, wake: &Notify) {
         let parts = &self.0;
         let mut tasks: JoinSet<WebhookId> = JoinSet::new();
@@ -124,7 +124,7 @@ impl fmt::Debug for Deliverer {
 }
 
 impl Parts {
-    /// Waits until the webhooks should be looked at again. Commits matter only if a webhook waits for them.
+    /// Waits until the webhooks should be checked again. Commits matter only if a webhook waits for them.
     async fn wait(&self, wake: &Notify, count: u32) {
         if count == 0 {
             return sleep(self.options.poll_interval).await;
@@ -147,7 +147,7 @@ impl Parts {
         self.blocking.ask(move || work(&stores)).await
     }
 
-    /// The present time, for what is sent or stored.
+    /// The present time, for requests and stored times.
     pub(crate) fn time(&self) -> Timestamp {
         self.stores.webhooks.now()
     }

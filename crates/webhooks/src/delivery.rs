@@ -13,10 +13,10 @@ use crate::{
     request::{Sent, send},
 };
 
-/// How many events are read at once, and the most that are sent before the position is stored.
+/// How many events are read at once, which is also the maximum that is sent before the position is stored.
 const PAGE: usize = 20;
 
-/// Delivers to a webhook what there is, if there is anything and no other instance does.
+/// Delivers the pending events of a webhook, if there are any and no other instance delivers them.
 pub(crate) async fn deliver(parts: &Parts, webhook: DueWebhook) -> BatchResult<()> {
     let (from, is_old) = parts.scanned.begin(&webhook);
     let page = read(parts, &webhook.filter, &from).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn deliver(parts: &Parts, webhook: DueWebhook) -> BatchResult<(
     delivered.and(ended.map(drop))
 }
 
-/// What was read of the feed.
+/// Events that were read from the feed.
 struct Read {
     page: EventPage,
     /// Events before this position were removed before they were read.
@@ -51,7 +51,7 @@ impl Read {
     }
 }
 
-/// Reads the next events; if some are not kept any more, the oldest that are.
+/// Reads the next events. If they are no longer kept, reads from the oldest ones that are.
 async fn read(parts: &Parts, filter: &EventFilter, from: &EventCursor) -> BatchResult<Read> {
     let (filter, from) = (filter.clone(), EventPosition::After(from.clone()));
     parts
@@ -70,7 +70,7 @@ async fn read(parts: &Parts, filter: &EventFilter, from: &EventCursor) -> BatchR
         .await
 }
 
-/// Whether the delivery goes on.
+/// Whether the delivery continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -84,10 +84,10 @@ struct Delivery<'p> {
     lease: WebhookLease,
     /// The position up to which events were delivered.
     reached: EventCursor,
-    /// The one that is stored.
+    /// The stored position.
     stored: EventCursor,
     stored_at: Instant,
-    /// How often the next event was sent in vain.
+    /// How often the next event was sent without success.
     attempts: u32,
 }
 
@@ -119,7 +119,7 @@ impl Delivery<'_> {
                 self.parts.scanned.keep(self.webhook.id, &self.stored, page.next);
                 return Ok(());
             }
-            // A filter may select none of many events.
+            // A filter may select none of many events, so the loop checks for a shutdown.
             if self.parts.shutdown.is_requested() {
                 return Ok(());
             }
@@ -174,7 +174,7 @@ impl Delivery<'_> {
         self.store(DeliveryResult::GivenUp { cursor, message, attempts, error }).await
     }
 
-    /// Sends messages once more that were given up, until one fails. New events have their turn in between.
+    /// Sends messages that were given up once more, until one fails. New events are delivered in between.
     async fn send_again(&mut self) -> BatchResult<Next> {
         let id = self.webhook.id;
         let again = self.parts.store(move |stores| stores.webhooks.failed_again(id, PAGE)).await?;
@@ -200,7 +200,8 @@ impl Delivery<'_> {
         Ok(Next::GoOn)
     }
 
-    /// Stores the position, unless it is stored. At the end of the feed, one without new events need not be.
+    /// Stores the position, unless it is stored already. At the end of the feed, a position without new events need not
+    /// be stored.
     async fn store_position(&mut self, is_end: bool) -> BatchResult<Next> {
         let is_old = self.parts.scanned.begin(&self.webhook).1;
         if self.reached == self.stored || (is_end && !is_old) {

@@ -1,7 +1,7 @@
 use grid_batch_core::{BatchEvent, EventWithdrawal, Message};
 use serde_json::json;
 
-/// What is sent for an event: the form of Standard Webhooks.
+/// The message for an event, in the format of Standard Webhooks.
 pub(crate) fn message(event: &BatchEvent) -> Message {
     let at = event.at.rfc3339_micros();
     let mut body = json!({
@@ -27,7 +27,7 @@ pub(crate) fn message(event: &BatchEvent) -> Message {
     Message { id: message_id(event), body: body.to_string() }
 }
 
-/// A database that was restored gives the ids of lost events to others, which have another time.
+/// The id includes the time, because a restored database assigns the ids of lost events to other events.
 fn message_id(event: &BatchEvent) -> String {
     format!("evt_{}-{}", event.id, event.at.as_micros())
 }

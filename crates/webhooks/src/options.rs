@@ -9,13 +9,13 @@ use crate::AllowedNetworks;
 pub struct DeliveryOptions {
     /// The delay after the first failure; each further one is four times as long.
     pub first_delay: Duration,
-    /// No delay is longer.
+    /// The limit on delays.
     pub longest_delay: Duration,
-    /// After so many attempts an event is given up.
+    /// An event is given up after this many attempts.
     pub most_attempts: u32,
-    /// The longest time of a request.
+    /// The time limit of a request.
     pub request_timeout: Duration,
-    /// How often the store is asked without a commit of this process.
+    /// How often the store is read when this process makes no commits.
     pub poll_interval: Duration,
     /// The private networks to which events may be sent.
     pub allowed: AllowedNetworks,
@@ -35,8 +35,8 @@ impl Default for DeliveryOptions {
 }
 
 impl DeliveryOptions {
-    /// How long an instance has a webhook after it has stored something about it: longer than two requests take,
-    /// because something is stored after the first.
+    /// How long an instance keeps a webhook after it has stored something about it. It is longer than two requests
+    /// take, because something is stored after the first.
     pub(crate) fn lease(&self) -> Duration {
         self.request_timeout.saturating_mul(3)
     }

@@ -5,20 +5,20 @@ use tokio::select;
 
 use crate::{deliverer::Parts, signature::sign};
 
-/// What became of a request.
+/// The result of a request.
 pub(crate) enum Sent {
     Delivered,
-    /// It is to be tried again.
+    /// It failed and is to be tried again.
     Failed {
         error: String,
         /// The pause that the receiver asked for.
         retry_after: Option<Duration>,
     },
-    /// The receiver wants nothing any more.
+    /// The receiver wants no more events.
     Gone {
         error: String,
     },
-    /// The server stops. The receiver may have got the request.
+    /// The server is stopping. The receiver may have received the request.
     Stopped,
 }
 
@@ -47,7 +47,9 @@ pub(crate) async fn send(parts: &Parts, webhook: &DueWebhook, message: &Message)
             300..=399 => {
                 let status = response.status;
                 failed(
-                    format!("the receiver redirects, with status {status}, which is not followed"),
+                    format!(
+                        "the receiver answered with a redirect (status {status}), which is not followed"
+                    ),
                     None,
                 )
             }

@@ -4,11 +4,11 @@ use grid_batch_core::{DueWebhook, EventCursor, WebhookId};
 use grid_batch_support::lock;
 use tokio::time::Instant;
 
-/// After this long, a position that was reached without an event to deliver is stored. An instance that starts
-/// reads on from there.
+/// After this long, a position that was reached without an event to deliver is stored, so that a starting instance
+/// continues from there.
 const STORE_AFTER: Duration = Duration::from_secs(60);
 
-/// How far the feed was read without an event to deliver, for each webhook. It is not stored each time.
+/// For each webhook, how far the feed was read without an event to deliver. It is not stored each time.
 #[derive(Default)]
 pub(crate) struct Scanned(Mutex<HashMap<WebhookId, Entry>>);
 
@@ -21,8 +21,8 @@ struct Entry {
 }
 
 impl Scanned {
-    /// Where reading begins, and whether that position should be stored. A position that another instance has
-    /// stored counts.
+    /// Where reading begins, and whether that position should be stored. A position that another instance has stored
+    /// takes precedence.
     pub(crate) fn begin(&self, webhook: &DueWebhook) -> (EventCursor, bool) {
         let entries = lock(&self.0);
         match entries.get(&webhook.id).filter(|entry| entry.stored == webhook.cursor) {
@@ -31,7 +31,7 @@ impl Scanned {
         }
     }
 
-    /// Keeps how far the feed was read.
+    /// Records how far the feed was read.
     pub(crate) fn keep(&self, id: WebhookId, stored: &EventCursor, read: EventCursor) {
         let mut entries = lock(&self.0);
         match entries.get_mut(&id).filter(|entry| entry.stored == *stored) {
@@ -41,7 +41,7 @@ impl Scanned {
                 entries.insert(id, entry);
             }
         }
-        // Those of removed webhooks are dropped, too: a missing entry costs a read.
+        // This also drops the entries of removed webhooks. A missing entry only costs a read.
         if entries.len() > 1_000 {
             entries.clear();
         }

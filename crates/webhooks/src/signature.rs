@@ -1,4 +1,4 @@
-//! The signature of Standard Webhooks: HMAC-SHA256 over the id, the time and the body.
+//! The signature of Standard Webhooks: an HMAC-SHA256 of the id, the time and the body.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use grid_batch_core::WebhookSecret;

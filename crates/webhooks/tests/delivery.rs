@@ -96,7 +96,7 @@ impl Fixture {
     }
 }
 
-/// Quick, and the own machine is allowed.
+/// Options with short times that allow addresses of this machine.
 fn options() -> DeliveryOptions {
     DeliveryOptions {
         first_delay: Duration::from_millis(2),
@@ -108,7 +108,7 @@ fn options() -> DeliveryOptions {
     }
 }
 
-/// Without another attempt in the time of a test.
+/// Options without a second attempt within the time of a test.
 fn one_attempt() -> DeliveryOptions {
     let hour = Duration::from_secs(3_600);
     DeliveryOptions { first_delay: hour, longest_delay: hour, ..options() }
@@ -296,7 +296,7 @@ fn address_of_a_redirect_is_not_visited() {
     assert!(other.is_unused());
 }
 
-/// A feed without an end, of which a filter selects nothing.
+/// An endless feed from which a filter selects nothing.
 struct EndlessFeed {
     store: Arc<Store>,
     pages: AtomicUsize,

@@ -15,7 +15,7 @@ use thiserror::Error;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Amount {
-    /// The values of the decimal digits, the lowest first, without zeros at the end.
+    /// The values of the decimal digits, the lowest first, without trailing zeros.
     digits: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ pub struct NotAnAmountError {
     pub value: Excerpt,
 }
 
-/// A whole number in a unit of ten to the power of `places`, without rounding.
+/// The number in a unit of ten to the power of `places`, without rounding.
 ///
 /// ```
 /// use grid_batch_withdrawals::in_unit;

@@ -2,26 +2,26 @@ use grid_batch_core::ItemId;
 
 use crate::{AssignedNonce, BatchAttempt, FinalTransaction, NonceOutcome, Payment};
 
-/// The withdrawals behind the first one of a gas admin. They may be signed before it is their turn.
+/// The withdrawals after the first one of a gas admin. They may be signed before their turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowingPayments {
     /// The present attempt of the first withdrawal, and the present epoch of its claim.
     pub head: BatchAttempt,
     /// Whether the first withdrawal is under way: the ledger has accepted it, and it is not held. Otherwise nothing
-    /// behind it is signed.
+    /// after it is signed.
     pub is_under_way: bool,
     /// The nonce after the highest one that was assigned or filled.
     pub next_nonce: u64,
-    /// Whether a stored nonce has to be settled before another one is assigned.
+    /// Whether a stored nonce must be settled before another one is assigned.
     pub has_unsettled: bool,
-    /// The open withdrawals behind it, in the order in which they are to be made, without those of parked pools.
+    /// The open withdrawals after it in their order, without those of parked pools.
     pub payments: Vec<FollowingPayment>,
-    /// The parked pools whose first withdrawals are due. They are taken only while no other withdrawal has a nonce, so
-    /// nothing is signed ahead of one whose gate is open.
+    /// The parked pools whose first withdrawals are due. Such a withdrawal is taken only while no other one has a
+    /// nonce, so nothing is signed ahead of one whose gate is open.
     pub due_pools: Vec<String>,
 }
 
-/// An open withdrawal behind one that is under way, or with a lower nonce.
+/// An open withdrawal that follows one under way, or has a lower nonce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowingPayment {
     /// Its batch.
@@ -46,21 +46,21 @@ pub struct ClosedNonce {
 }
 
 impl FollowingPayments {
-    /// Those to sign next, in order. The first one that must not be signed ends them, so that no
+    /// The withdrawals to sign next, in order. They end before the first one that must not be signed, so that no
     /// withdrawal gets a lower nonce than an earlier one.
     pub fn unsigned(&self) -> impl Iterator<Item = &FollowingPayment> {
         let undisturbed = self.payments.iter().take_while(|following| !following.is_obstacle());
         undisturbed.filter(|following| following.payment.nonce.is_none())
     }
 
-    /// Those that are signed and whose nonces are open, in order, with their nonces.
+    /// The signed withdrawals with open nonces, in order, with their nonces.
     pub fn in_flight(&self) -> impl Iterator<Item = (&FollowingPayment, &AssignedNonce)> {
         self.payments.iter().filter_map(|it| Some((it, it.payment.open_nonce()?)))
     }
 }
 
 impl FollowingPayment {
-    /// Whether its own attempt has to decide what becomes of it.
+    /// Whether it must be left to its own attempt.
     fn is_obstacle(&self) -> bool {
         match &self.payment.nonce {
             None => self.is_held || self.payment.is_restored || self.payment.cancel_requested,

@@ -12,17 +12,17 @@ pub trait GasMonitor: Send + Sync {
     /// How often to look.
     fn interval(&self) -> Duration;
 
-    /// A summary of what was seen last, from memory.
+    /// A summary of the last observations, from memory.
     fn health(&self) -> GasHealth;
 
-    /// What was seen last of each gas admin, from memory.
+    /// The last observations of each gas admin, from memory.
     fn gas_admins(&self) -> Vec<GasAdminState>;
 
-    /// What the gas of so many withdrawals of a gas admin costs at the present price, in wei.
+    /// The cost of the gas of this many withdrawals of a gas admin at the present price, in wei.
     fn cost_of(&self, gas_admin: &ServiceId, withdrawals: u64) -> Option<String>;
 }
 
-/// What is known of the gas of one gas admin. Amounts of coins are in wei, prices in gwei.
+/// What is known about the gas of one gas admin. Amounts of coins are in wei, prices in gwei.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GasAdminState {
     /// The service that orders its withdrawals.
@@ -39,63 +39,62 @@ pub struct GasAdminState {
     pub gas_price_cap: String,
     /// The gas of one withdrawal.
     pub gas_per_withdrawal: u64,
-    /// Whether that is a usual value, because no withdrawal was simulated since the start.
+    /// Whether `gas_per_withdrawal` is a usual value, because no withdrawal was simulated since the start.
     pub gas_is_assumed: bool,
-    /// Whether it could pay for the gas when that was last needed.
+    /// Whether it could pay for the gas when it last needed to.
     pub can_pay: bool,
     /// How many withdrawals the balance pays for at the cap, if that is known and gas is not free.
     pub withdrawals_left: Option<u64>,
-    /// Whether these are fewer than they should be.
+    /// Whether `withdrawals_left` is below the configured number.
     pub is_low: bool,
     /// Its pools.
     pub pools: Vec<GasPoolState>,
 }
 
-/// What is known of the gas of one pool.
+/// What is known about the gas of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GasPoolState {
     /// Its address.
     pub address: String,
     /// The cap of the gas price.
     pub gas_price_cap: String,
-    /// For how long the price has not been below the cap, if it is not.
+    /// For how long the price has been at or above the cap, if it is now.
     pub above_cap_for: Option<Duration>,
     /// The balance of the contract in the chain's own coins.
     pub balance: LastRead,
 }
 
-/// What was last read of a value on the chain.
+/// The last reading of a value on the chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastRead {
     /// The value, if it was ever read.
     pub value: Option<String>,
     /// How long ago it was read.
     pub age: Option<Duration>,
-    /// Why it could not be read when that was tried last.
+    /// Why the last attempt to read it failed.
     pub error: Option<String>,
 }
 
-/// The gas price and the balances, as far as `/health` shows them.
+/// The parts of the gas price and the balances that `/health` shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GasHealth {
-    /// Gas admins that could not pay when that was last needed.
+    /// The number of gas admins that could not pay when they last needed to.
     pub without_funds: u64,
-    /// The names of the others whose balance is low.
+    /// The names of the other gas admins whose balance is low.
     pub low_balances: Vec<String>,
-    /// Withdrawals that were paid, since the start, after an operator decided that they are invalid.
+    /// The number of withdrawals that were paid since the start although an operator had decided that they are invalid.
     pub paid_after_failure: u64,
-    /// Pools whose cap the price is not below.
+    /// The number of pools for which the price is at or above the cap.
     pub pools_above_cap: u64,
-    /// For how long that has been so, for the first of them.
+    /// For how long this has been the case for the first of them.
     pub above_cap_for: Duration,
-    /// How old the oldest balance is, if it should have been read again long ago. `None` before the
-    /// first look too.
+    /// The age of the oldest balance, if it should have been read again long ago. Also `None` before the first look.
     pub overdue: Option<Duration>,
     /// The gas admins, for the metrics.
     pub gas_admins: Vec<GasAdminAmounts>,
 }
 
-/// What a gas admin has and pays, in wei, as samples are: rounded.
+/// The amounts of a gas admin in wei, rounded, for samples of metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GasAdminAmounts {
     /// The name that the operator gave it.
@@ -104,6 +103,6 @@ pub struct GasAdminAmounts {
     pub balance: Option<f64>,
     /// `None`: it was not read yet.
     pub gas_price: Option<f64>,
-    /// The price from which on it pays nothing.
+    /// It pays nothing while the price is at or above this.
     pub gas_price_cap: f64,
 }

@@ -40,8 +40,7 @@ pub enum ShortIdError {
 }
 
 impl WithdrawalId {
-    /// The id of the withdrawal's batch in this generation. Each retry is a new generation, with a
-    /// batch of its own.
+    /// The id of the withdrawal's batch in this generation. Each retry is a new generation with its own batch.
     pub fn batch_id(&self, generation: u32) -> ItemId {
         let mut bytes = [0; ItemId::BYTES];
         bytes[..Self::BYTES].copy_from_slice(&self.0);
@@ -49,8 +48,8 @@ impl WithdrawalId {
         ItemId::from_bytes(bytes)
     }
 
-    /// The withdrawal that a batch with this id tries, and in which generation. `None`: the batch is of no withdrawal.
-    /// The ids of other batches are signatures, which do not have zeros in the middle.
+    /// The withdrawal and generation to which a batch with this id belongs. `None`: the batch does not belong to a
+    /// withdrawal. The ids of other batches are signatures, which do not have zeros in the middle.
     pub fn of_batch(batch_id: &ItemId) -> Option<(Self, u32)> {
         let (id, rest) = batch_id.signature()?.split_first_chunk()?;
         let (zeros, generation) = rest.split_last_chunk()?;
@@ -59,8 +58,8 @@ impl WithdrawalId {
     }
 }
 
-/// If all batches are of one withdrawal, keeps the one of the latest generation, which the id of the withdrawal names.
-/// Otherwise keeps all.
+/// If all batches belong to one withdrawal, keeps that of the latest generation, which the id of the withdrawal stands
+/// for. Otherwise keeps all.
 pub fn keep_latest_generation(batches: &mut Vec<StoredBatch>) {
     let withdrawals = batches.iter().map(|batch| WithdrawalId::of_batch(&batch.batch_id));
     let Some(withdrawals) = withdrawals.collect::<Option<Vec<_>>>() else { return };

@@ -13,15 +13,14 @@ pub struct OpenWithdrawals {
     pub open: u64,
 }
 
-/// Why an open withdrawal stays at the gas admin that it has.
+/// Why an open withdrawal stays with its gas admin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MoveObstacle {
-    /// It has a nonce with which it was or may be paid, or with which its present generation has ended.
+    /// It has a nonce with which it was paid, may be paid, or has ended its present generation.
     Signed,
-    /// A submitter has it, and may be signing now. Those behind it stay as well.
+    /// A submitter has it and may be signing now. Later withdrawals stay as well.
     Submitting,
-    /// A transaction that is not stored may have been sent for it: it is in doubt, or its database went
-    /// back.
+    /// A transaction that is not stored may have been sent for it, because it is in doubt or its database went back.
     InDoubt,
     /// It is held.
     Held,
@@ -56,14 +55,14 @@ pub struct OpenWithdrawal {
 pub struct MoveStep {
     /// The withdrawals that were moved, or can be.
     pub moved: Vec<OpenWithdrawal>,
-    /// Those that stay.
+    /// The withdrawals that stay, with the reasons.
     pub kept: Vec<(OpenWithdrawal, MoveObstacle)>,
     /// Where the next step begins. `None`: this was the last one.
     pub next: Option<Timestamp>,
 }
 
 impl MoveStep {
-    /// Does all steps, one after the other. `step` begins behind a position.
+    /// Does all steps, one after the other. `step` begins after the given position.
     pub fn all<E>(step: impl Fn(Option<Timestamp>) -> Result<Self, E>) -> Result<Self, E> {
         let mut all = step(None)?;
         while all.next.is_some() {

@@ -13,8 +13,7 @@ pub struct AssignedNonce {
     pub assigned_at: Timestamp,
     /// What was last observed about it, for operators and clients.
     pub note: Option<String>,
-    /// The hash of a transaction that was not signed here and that the chain last showed with this
-    /// nonce.
+    /// The hash of a transaction that was not signed here but was last seen on the chain with this nonce.
     pub foreign_hash: Option<[u8; 32]>,
     /// How the use of the nonce ended. `None`: it is still open.
     pub outcome: Option<NonceOutcome>,
@@ -25,7 +24,8 @@ pub struct AssignedNonce {
 }
 
 impl AssignedNonce {
-    /// The transaction that is sent: the filler, or else the payment with the highest fee, of several the last one.
+    /// The transaction to send: the filler if there is one, otherwise the payment with the highest fee, and the last of
+    /// these if there are several.
     pub fn best(&self) -> Option<&SignedTransaction> {
         self.transactions.iter().max_by_key(|it| (it.signed.is_filler, it.signed.max_fee))
     }
@@ -38,9 +38,9 @@ pub struct FinalTransaction {
     pub hash: [u8; 32],
     /// The number of its block.
     pub block: u64,
-    /// The gas that it used, if the node tells.
+    /// The gas that it used, if the node reports it.
     pub gas_used: Option<u64>,
-    /// The price that it paid for a unit of gas, in wei, if the node tells.
+    /// The price that it paid per unit of gas, in wei, if the node reports it.
     pub gas_price: Option<u128>,
 }
 
@@ -52,14 +52,14 @@ pub enum NonceOutcome {
         /// The pool's id, in decimal digits.
         withdrawal_id: String,
     },
-    /// The transaction of the withdrawal succeeded, and the pool did not emit its event. An operator decides
-    /// whether it was made.
+    /// The transaction of the withdrawal succeeded, but the pool did not emit its event. An operator decides whether
+    /// the withdrawal was made.
     WithoutEvent,
-    /// The withdrawal was mined, and the pool refused it.
+    /// The withdrawal was mined, but the pool refused it.
     Reverted,
-    /// A filler was mined: the withdrawal was cancelled.
+    /// A filler was mined, so the withdrawal was cancelled.
     Cancelled,
-    /// The nonce was used for no open withdrawal: by a transaction that was not signed here, or by one that an operator
-    /// decided to have paid nothing.
+    /// The nonce was used for no open withdrawal: by a transaction that was not signed here, or by one about which an
+    /// operator decided that it paid nothing.
     UsedElsewhere,
 }

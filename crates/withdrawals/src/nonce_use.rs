@@ -2,12 +2,12 @@ use grid_batch_core::Timestamp;
 
 use crate::{NewSignedTransaction, WithdrawalId};
 
-/// The nonces of an account that may have been used for something that is not stored: the database
-/// may be an older copy, or another program may use the key.
+/// The nonces of an account that may have been used for transactions that are not stored, because the database may be
+/// an older copy, or another program may use the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsettledNonces {
-    /// The nonce after the highest stored one. `None`: none is stored. It and all higher nonces that
-    /// the chain has used are unsettled.
+    /// The nonce after the highest stored one. `None`: none is stored. This nonce and all higher ones that the chain
+    /// has used are unsettled.
     pub next: Option<u64>,
     /// Stored nonces without an outcome that belong to no withdrawal in progress, the lowest first.
     pub stored: Vec<UnsettledNonce>,
@@ -18,9 +18,9 @@ pub struct UnsettledNonces {
 pub struct UnsettledNonce {
     /// The nonce.
     pub nonce: u64,
-    /// Why it cannot be decided what it was used for. `None`: not known to be undecided.
+    /// Why it cannot be decided what it was used for. `None`: it is not known to be undecided.
     pub undecided: Option<String>,
-    /// Whether an operator decided that it is filled. Such nonces do not count as missing.
+    /// Whether an operator decided to fill it. Such nonces do not count as missing.
     pub to_fill: bool,
     /// The hashes of the transactions that are stored for it.
     pub hashes: Vec<[u8; 32]>,
@@ -33,24 +33,24 @@ pub struct UnpaidWithdrawal {
     pub id: WithdrawalId,
     /// When it was scheduled.
     pub created_at: Timestamp,
-    /// Whether it is open; otherwise it has failed.
+    /// Whether it is open. Otherwise it has failed.
     pub is_open: bool,
-    /// The nonce without an outcome that it has.
+    /// Its nonce, if that has no outcome.
     pub nonce: Option<u64>,
 }
 
 /// What the chain used a nonce for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NonceUse {
-    /// A transaction that was not stored calls the pool for this open withdrawal. It is *adopted*: it
-    /// counts as signed for the withdrawal.
+    /// A transaction that was not stored calls the pool for this open withdrawal. The transaction is *adopted*: it is
+    /// stored as if it had been signed for the withdrawal.
     Withdrawal {
         /// The withdrawal.
         id: WithdrawalId,
         /// The transaction.
         transaction: NewSignedTransaction,
     },
-    /// For no stored withdrawal. This is final.
+    /// It was used for no stored withdrawal. This is final.
     Elsewhere {
         /// The hash of the transaction, if it is known.
         hash: Option<[u8; 32]>,

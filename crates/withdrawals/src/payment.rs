@@ -1,6 +1,6 @@
 use crate::{AssignedNonce, WithdrawalId};
 
-/// A withdrawal as the sender needs it: what is to be paid, and what was signed for it so far.
+/// A withdrawal as the sender needs it: what to pay, and what was signed for it so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
     /// The withdrawal.
@@ -15,15 +15,15 @@ pub struct Payment {
     pub amount: String,
     /// Whether its cancellation was requested.
     pub cancel_requested: bool,
-    /// Whether it was stored before the database was restored: it may have been paid with a nonce that
-    /// is not stored.
+    /// Whether it was stored before the database was restored, so that it may have been paid with a nonce that is not
+    /// stored.
     pub is_restored: bool,
-    /// Its nonce, if one is assigned. A nonce that did not pay belongs to its own generation only.
+    /// Its nonce, if one is assigned. A nonce that did not pay belongs only to its own generation.
     pub nonce: Option<AssignedNonce>,
 }
 
 impl Payment {
-    /// Its nonce, if that may still be used.
+    /// Its nonce, if it may still be used.
     pub fn open_nonce(&self) -> Option<&AssignedNonce> {
         self.nonce.as_ref().filter(|nonce| nonce.outcome.is_none())
     }

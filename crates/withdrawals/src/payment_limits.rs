@@ -20,7 +20,7 @@ pub const PAYMENT_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// The step in which amounts are counted.
 pub const PAYMENT_WINDOW_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// A withdrawal is not scheduled, because a payment limit of its pool would be exceeded.
+/// Why a withdrawal is not scheduled: a payment limit of its pool would be exceeded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PaymentLimitError {
@@ -49,7 +49,7 @@ pub enum PaymentLimitError {
         amount: Amount,
         /// The limit.
         limit: Amount,
-        /// What is left of it.
+        /// What is left of the limit.
         left: Amount,
     },
 }
@@ -86,12 +86,12 @@ impl PaymentLimits {
     }
 }
 
-/// What may be scheduled within the limits, at the time of reading. The default limits nothing.
+/// What may be scheduled within the limits as of the time of reading. The default limits nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PaymentBudget {
     /// The limits.
     pub limits: PaymentLimits,
-    /// The sums that count in the limits for a day, by the pool's address.
+    /// The sums that count towards the limits for a day, by the pool's address.
     pub scheduled: BTreeMap<String, Amount>,
 }
 

@@ -36,7 +36,7 @@ pub struct FailedWithdrawals {
     pub withdrawals: Vec<FailedWithdrawal>,
     /// Withdrawals that a payment limit refuses, at most [`Self::MAX_REFUSED`].
     pub refused: Vec<(FailedWithdrawal, PaymentLimitError)>,
-    /// How many a payment limit refuses.
+    /// How many withdrawals a payment limit refuses.
     pub refused_count: u64,
     /// Whether more match than were examined.
     pub has_more: bool,
@@ -48,7 +48,7 @@ impl FailedFilter {
         *self == Self::default()
     }
 
-    /// What [`retry`](Self::retry) would do, if nothing else is scheduled meanwhile. Nothing changes.
+    /// What [`retry`](Self::retry) would do if nothing else is scheduled meanwhile. Nothing is changed.
     pub fn find(
         &self,
         store: &dyn WithdrawalStore,
@@ -58,11 +58,11 @@ impl FailedFilter {
         self.retry_with(store, limit, &retry)
     }
 
-    /// Retries the failed withdrawals that this selects, at most `limit`, each in a commit of its own.
-    /// Those that a payment limit refuses do not count.
+    /// Retries at most `limit` of the selected failed withdrawals, each in its own commit. Those that a payment limit
+    /// refuses do not count.
     ///
-    /// Of two calls at the same time, one retries a withdrawal. After an error, those before it are
-    /// retried; a call with the same filter continues.
+    /// If there are two calls at the same time, only one of them retries each withdrawal. After an error, earlier
+    /// withdrawals have been retried, and a call with the same filter continues.
     pub fn retry(
         &self,
         store: &dyn WithdrawalStore,
@@ -106,7 +106,7 @@ impl FailedFilter {
                         budget = store.payment_budget()?;
                         done.refuse(failed, error);
                     }
-                    // It was retried meanwhile, or removed.
+                    // It was retried or removed meanwhile.
                     RetryOutcome::NotFailed { .. } | RetryOutcome::NotFound => {}
                 }
             }
@@ -123,7 +123,7 @@ impl FailedFilter {
 }
 
 impl FailedWithdrawals {
-    /// How many of those that are refused are named.
+    /// Limit on the number of refused withdrawals that are named.
     pub const MAX_REFUSED: usize = 1_000;
 
     fn refuse(&mut self, failed: FailedWithdrawal, error: PaymentLimitError) {
@@ -134,7 +134,7 @@ impl FailedWithdrawals {
     }
 }
 
-/// The amount of a withdrawal, which is stored as a text.
+/// The amount of a withdrawal, which is stored as text.
 fn amount_of(withdrawal: &Withdrawal) -> BatchResult<Amount> {
     let corrupt = |error| {
         BatchError::InternalError(format!("the amount of {} is invalid: {error}", withdrawal.id))

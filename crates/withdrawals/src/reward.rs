@@ -3,8 +3,7 @@ use thiserror::Error;
 
 use crate::RewardId;
 
-/// An amount that a pool pays to its members, by one withdrawal for each member who claims it or is
-/// given it.
+/// An amount that a pool pays to its members, with one withdrawal for each member who claims it or to whom it is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reward {
     /// The id of the reward.

@@ -2,13 +2,13 @@ use std::fmt;
 
 use grid_batch_core::ServiceId;
 
-/// Checks the values of a withdrawal and brings them into their canonical form. An error is the rule
-/// that the text breaks, written for the client.
+/// Checks the values of a withdrawal and brings them into their canonical form. The error says, for the client, which
+/// rule the text breaks.
 pub trait WithdrawalRules: fmt::Debug + Send + Sync {
     /// The address of a pool, and the service that orders its withdrawals.
     fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
 
-    /// The address of a pool, which may be one that is no longer configured.
+    /// The address of a pool, which may no longer be configured.
     fn pool_address(&self, text: &str) -> Result<String, String>;
 
     /// The address of a beneficiary.

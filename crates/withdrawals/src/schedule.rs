@@ -8,7 +8,7 @@ use crate::{PaymentLimitError, Withdrawal};
 pub enum ScheduleOutcome {
     /// It is stored now, at the end of the queue of its gas admin.
     Stored {
-        /// When it was stored. Of two withdrawals of a gas admin, the earlier one is made first.
+        /// When it was stored. The withdrawals of a gas admin are made in this order.
         created_at: Timestamp,
         /// How many open batches of its gas admin come before it.
         ahead: u64,
@@ -29,7 +29,7 @@ pub enum WithdrawalConflict {
         /// The withdrawal that is stored.
         stored: Box<Withdrawal>,
     },
-    /// The gas admin has as many open withdrawals as it may have.
+    /// The gas admin has reached its limit of open withdrawals.
     #[error(
         "the gas admin {service_id} has {open} open withdrawals, and may have {limit}; send the request \
          again when some of them have ended"
@@ -61,17 +61,17 @@ pub enum WithdrawalConflict {
 pub struct AheadCount {
     /// The number that was counted, at most [`Ahead::MAX_COUNTED`] when it was read again later.
     pub count: u64,
-    /// There are more than were counted.
+    /// Whether there are more than were counted.
     pub more: bool,
 }
 
 impl AheadCount {
-    /// Exactly so many.
+    /// Exactly this many.
     pub const fn exactly(count: u64) -> Self {
         Self { count, more: false }
     }
 
-    /// So many of those that were found when looking for one more than are counted.
+    /// The count for this many found, when one more than the limit was searched for.
     pub const fn of_found(found: u64) -> Self {
         if found > Ahead::MAX_COUNTED {
             Self { count: Ahead::MAX_COUNTED, more: true }

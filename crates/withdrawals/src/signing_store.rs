@@ -16,8 +16,8 @@ pub struct BatchAttempt {
     pub attempt_id: AttemptId,
 }
 
-/// Gives the transaction that is signed with this nonce. It is called within a database transaction, so
-/// it must not wait: what a remote signer signs is signed before. After an error nothing is stored.
+/// Returns the transaction that is signed with this nonce. It is called within a database transaction, so it must not
+/// wait: a remote signer must sign before. After an error nothing is stored.
 pub type SignFn<'a> = dyn FnMut(u64) -> BatchResult<NewSignedTransaction> + 'a;
 
 /// Stores nonces and signed transactions before they are sent.
@@ -25,15 +25,14 @@ pub type SignFn<'a> = dyn FnMut(u64) -> BatchResult<NewSignedTransaction> + 'a;
 /// It guarantees that no withdrawal ever has two nonces that could both be mined as payments. Its
 /// methods block.
 pub trait SigningStore: Send + Sync {
-    /// The withdrawal that a batch pays. `None`: the batch belongs to no withdrawal.
+    /// The withdrawal to which a batch belongs; `None` if it belongs to none.
     fn payment(&self, service_id: &ServiceId, batch_id: &ItemId) -> BatchResult<Option<Payment>>;
 
     /// Assigns the service's next nonce, which is not below `at_least`, calls `sign` with it, and
     /// stores both in one commit.
     ///
-    /// `None`: nothing was stored, because the attempt is no longer current, the withdrawal is
-    /// cancelled, it has a nonce that has paid or may still pay, or a nonce of the service is
-    /// undecided.
+    /// `None`: nothing was stored, because the attempt is no longer current, the withdrawal is cancelled, it has a
+    /// nonce that has paid or may still pay, or a nonce of the service is undecided.
     fn assign_nonce(
         &self,
         attempt: &BatchAttempt,
@@ -43,8 +42,8 @@ pub trait SigningStore: Send + Sync {
 
     /// Stores another transaction with the withdrawal's open nonce.
     ///
-    /// `None`: nothing was stored, because the attempt is no longer current, or the transaction has
-    /// another nonce than the withdrawal's open one.
+    /// `None`: nothing was stored, because the attempt is no longer current, or the transaction has another nonce
+    /// than the withdrawal's open one.
     fn replace_transaction(
         &self,
         attempt: &BatchAttempt,
@@ -54,8 +53,7 @@ pub trait SigningStore: Send + Sync {
     /// Stores a filler for a nonce below the withdrawal's own: one that was never assigned, one that no
     /// payment may use any more, or the open one of a cancelled withdrawal.
     ///
-    /// `None`: nothing was stored, because the attempt is no longer current, or a payment may still
-    /// use the nonce.
+    /// `None`: nothing was stored, because the attempt is no longer current, or a payment may still use the nonce.
     fn fill_nonce(
         &self,
         attempt: &BatchAttempt,
@@ -63,7 +61,7 @@ pub trait SigningStore: Send + Sync {
         sign: &mut SignFn<'_>,
     ) -> BatchResult<Option<SignedTransaction>>;
 
-    /// The withdrawals behind the one of this batch, at most `count`, the oldest first.
+    /// At most `count` withdrawals after that of this batch, the oldest first.
     ///
     /// `None`: the batch is not the first of its service, or has not been sent.
     fn following_payments(
@@ -76,9 +74,8 @@ pub trait SigningStore: Send + Sync {
     /// Assigns the nonces of these transactions to the first unsigned of the following withdrawals, and
     /// stores the transactions, in one commit.
     ///
-    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no
-    /// longer current, another nonce was assigned, a nonce is undecided, or a withdrawal was cancelled,
-    /// held or signed.
+    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no longer current,
+    /// another nonce was assigned, a nonce is undecided, or a withdrawal was cancelled, held or signed.
     fn sign_following(
         &self,
         following: &FollowingPayments,
@@ -88,9 +85,8 @@ pub trait SigningStore: Send + Sync {
     /// Stores further transactions with open nonces of the withdrawal that is under way and of the
     /// following ones, in one commit.
     ///
-    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no
-    /// longer current, or one of the nonces has an outcome or belongs to a withdrawal that was cancelled
-    /// or held.
+    /// `false`: nothing was stored, because something has changed: the attempt or the claim is no longer current, or
+    /// one of the nonces has an outcome or belongs to a withdrawal that was cancelled or held.
     fn replace_following(
         &self,
         following: &FollowingPayments,
@@ -129,8 +125,8 @@ pub trait SigningStore: Send + Sync {
     /// Replaces the note about an open nonce.
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()>;
 
-    /// Records which transaction, not signed here, the chain shows with an open nonce. A
-    /// reorganization may remove it again: the last recorded one counts.
+    /// Records which transaction, not signed here, the chain shows with an open nonce. A reorganization may remove it
+    /// again, so the last recorded one counts.
     fn record_foreign_use(
         &self,
         service_id: &ServiceId,
@@ -138,8 +134,7 @@ pub trait SigningStore: Send + Sync {
         hash: &[u8; 32],
     ) -> BatchResult<()>;
 
-    /// Records the final outcome of a nonce. If another outcome is recorded already, nothing changes
-    /// and this is an error.
+    /// Records the final outcome of a nonce. Fails without a change if another outcome is recorded already.
     fn close_nonce(
         &self,
         service_id: &ServiceId,
@@ -165,11 +160,11 @@ pub trait SigningStore: Send + Sync {
         Ok(0)
     }
 
-    /// The nonces of the service that have to be settled once the chain has used them.
+    /// The nonces of the service that must be settled once the chain has used them.
     fn unsettled_nonces(&self, service_id: &ServiceId) -> BatchResult<UnsettledNonces>;
 
-    /// A time before the first use of any nonce that is not stored: when the highest stored nonce was
-    /// assigned, or, without one, when the first withdrawal of the service was scheduled.
+    /// A time before the first use of any nonce that is not stored: when the highest stored nonce was assigned or, if
+    /// there is none, when the first withdrawal of the service was scheduled.
     fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
 
     /// When the first open withdrawal of the service was scheduled.
@@ -178,11 +173,10 @@ pub trait SigningStore: Send + Sync {
     /// The pools of the service's withdrawals.
     fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
 
-    /// Whether a withdrawal from this pool was made, of any service.
+    /// Whether a withdrawal of any service from this pool was made.
     fn has_paid(&self, pool: &str) -> BatchResult<bool>;
 
-    /// The withdrawals of the service with these terms that are not known to be paid, in the order in
-    /// which they are to be made.
+    /// The withdrawals of the service with these terms that are not known to be paid, in their order.
     fn unpaid_withdrawals(
         &self,
         service_id: &ServiceId,
@@ -191,8 +185,8 @@ pub trait SigningStore: Send + Sync {
         amount: &str,
     ) -> BatchResult<Vec<UnpaidWithdrawal>>;
 
-    /// Stores what the chain used a nonce for. A nonce that was assigned to another withdrawal is
-    /// moved to the one that it was used for: the caller must know that the use is final.
+    /// Stores what the chain used a nonce for. A nonce that was assigned to another withdrawal is moved to the one for
+    /// which it was used, so the caller must know that the use is final.
     ///
     /// `used_at` is when the nonce was used, or a time before.
     ///

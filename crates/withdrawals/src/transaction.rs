@@ -11,7 +11,7 @@ pub struct NewSignedTransaction {
     pub hash: [u8; 32],
     /// The signed bytes, to be sent unchanged.
     pub bytes: Vec<u8>,
-    /// The highest price that it pays for a unit of gas, in wei.
+    /// The highest price that it pays per unit of gas, in wei.
     pub max_fee: u128,
     /// The part of that price that goes to the block producer, in wei.
     pub tip: u128,
@@ -43,12 +43,12 @@ pub struct SignedTransaction {
     pub sent_at: Option<Timestamp>,
     /// The node's error when it was last sent, if there was one.
     pub last_error: Option<String>,
-    /// Whether it was found on the chain and adopted, because it was not stored when it was signed.
+    /// Whether it was found on the chain and adopted, because it was missing in the store.
     pub adopted: bool,
 }
 
 impl SignedTransaction {
-    /// A transaction that was signed here at this time and not sent yet.
+    /// A transaction that was signed here at this time and has not been sent yet.
     pub fn new(signed: NewSignedTransaction, signed_at: Timestamp) -> Self {
         Self { signed, signed_at, sent_at: None, last_error: None, adopted: false }
     }

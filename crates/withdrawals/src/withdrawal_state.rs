@@ -15,9 +15,9 @@ pub enum WithdrawalState {
     Submitting,
     /// It may have been sent.
     InDoubt,
-    /// It was sent and is not mined.
+    /// It was sent but is not mined yet.
     Pending,
-    /// It is mined and not final.
+    /// It is mined but not final yet.
     Mined,
     /// It waits for an operator.
     Held,
@@ -27,7 +27,7 @@ pub enum WithdrawalState {
     Failed,
 }
 
-/// How a withdrawal ended: as its batch did, unless the chain or a later decision shows something else.
+/// How a withdrawal ended: like its batch, unless the chain or a later decision shows otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithdrawalEnd {
     /// It was made.
@@ -50,8 +50,8 @@ impl WithdrawalState {
         Self::Failed,
     ];
 
-    /// The state of a withdrawal. A held withdrawal is `Held`, whatever its batch has reached. So is one whose batch
-    /// has ended while its own end is not known: it waits for an operator.
+    /// The state of a withdrawal. A held withdrawal is `Held`, whatever the state of its batch. A withdrawal whose
+    /// batch has ended but whose own end is not known is also `Held`, because it waits for an operator.
     pub fn of(details: &WithdrawalDetails) -> Self {
         match details.batch.held {
             Some(_) => Self::Held,

@@ -13,9 +13,8 @@ use crate::{
 
 /// Everything that is stored about one withdrawal.
 ///
-/// The state of its batch says whether the withdrawal has ended. When it is committed, the nonce has
-/// the pool's id, except where an operator decided that it was paid. When it is invalid, there is a
-/// reason.
+/// The state of its batch says whether the withdrawal has ended. If it is committed, the nonce has the pool's id,
+/// unless an operator decided that it was paid. If it is invalid, there is a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithdrawalDetails {
     /// The withdrawal.
@@ -24,22 +23,22 @@ pub struct WithdrawalDetails {
     pub created_at: Timestamp,
     /// How often it was started: 1 plus the number of retries.
     pub generation: u32,
-    /// When cancelling it was first requested.
+    /// When its cancellation was first requested.
     pub cancelled_at: Option<Timestamp>,
     /// The batch of the present generation.
     pub batch: StoredBatch,
     /// How many open batches of its service come before it. Lists leave it out.
     pub ahead: Option<AheadCount>,
-    /// The last nonce that it was assigned, in any generation.
+    /// The last nonce that was assigned to it, in any generation.
     pub nonce: Option<AssignedNonce>,
-    /// Why it failed, if it did, or why its batch was decided as invalid.
+    /// Why it failed, or why an operator decided that its batch is invalid.
     pub fail_reason: Option<String>,
     /// How it ended. `None`: it has not ended, or its end is not known.
     pub end: Option<WithdrawalEnd>,
 }
 
 impl WithdrawalDetails {
-    /// Whether it was signed and sent before it is its turn.
+    /// Whether it was signed and sent before its turn.
     pub fn is_signed_ahead(&self) -> bool {
         let counts = |nonce: &AssignedNonce| {
             nonce.generation == self.generation
@@ -83,8 +82,8 @@ impl WithdrawalDetails {
 /// How a request to cancel a withdrawal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// The request is stored. If nothing was signed yet, nothing will be; otherwise the chain
-    /// decides which of two transactions is mined.
+    /// The request is stored. If nothing was signed yet, nothing will be signed; otherwise the chain decides which of
+    /// two transactions is mined.
     Requested {
         /// The state of its batch.
         state: BatchState,
@@ -101,7 +100,7 @@ pub enum CancelOutcome {
 /// How a request to retry a withdrawal ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryOutcome {
-    /// It is at the end of the queue, and no longer cancelled.
+    /// It is at the end of the queue, and its cancellation is revoked.
     Scheduled {
         /// Its new generation.
         generation: u32,
@@ -136,8 +135,8 @@ pub struct WithdrawalFilter {
 
 /// Stores and reads withdrawals and rewards. Its methods block.
 pub trait WithdrawalStore: Send + Sync {
-    /// Stores withdrawals, in one commit unless a service is locked, and in the order of the slice.
-    /// Leaves out those that conflict with a stored one, or for which there is no room.
+    /// Stores withdrawals in the order of the slice, in one commit unless a service is locked. Leaves out those that
+    /// conflict with a stored one or exceed a limit.
     fn schedule(
         &self,
         withdrawals: &[Withdrawal],
@@ -146,7 +145,7 @@ pub trait WithdrawalStore: Send + Sync {
     /// Everything that is stored about a withdrawal.
     fn withdrawal(&self, id: &WithdrawalId) -> BatchResult<Option<WithdrawalDetails>>;
 
-    /// The nonces of which it cannot be decided what the chain used them for, with the reason, by service.
+    /// The nonces for which it cannot be decided what the chain used them for, with the reasons, by service.
     fn undecided_nonces(&self) -> BatchResult<Vec<(ServiceId, UnsettledNonce)>>;
 
     /// One page of withdrawals, the newest first, older than `before`.
@@ -164,8 +163,8 @@ pub trait WithdrawalStore: Send + Sync {
         request: &OperatorRequest,
     ) -> BatchResult<CancelOutcome>;
 
-    /// One page of failed withdrawals, in the order in which they were scheduled: those after this one.
-    /// The text that reasons must contain is left to [`FailedFilter::find`].
+    /// One page of failed withdrawals after this one, in the order in which they were scheduled. It ignores the text
+    /// that reasons must contain, which [`FailedFilter::find`] checks.
     fn failed_withdrawals(
         &self,
         filter: &FailedFilter,

@@ -1,7 +1,8 @@
-//! Which attempts are under way, which of them were *called back*: they are not sent, and which batches reached no node.
+//! Which attempts are under way, which of them were *called back*, so that they are not sent, and which batches reached
+//! no node.
 //!
-//! The submitter asks directly before each time it sends a batch. So what is called back before it is sent for the
-//! first time certainly does not reach the ledger.
+//! The submitter asks directly before each time it sends a batch. An attempt that is called back before it was first
+//! sent therefore never reaches the ledger.
 
 use std::mem::replace;
 
@@ -10,7 +11,7 @@ use grid_batch_core::{AttemptId, MonotonicTime, ServiceId, SubmittedBatch, Taken
 use crate::{Attempt, DueKind, Work, WorkKey, sending::Step};
 
 impl Work {
-    /// This attempt was taken from the store.
+    /// Records that this attempt was taken from the store.
     pub fn attempt_taken(&mut self, taken: &TakenBatch, now: MonotonicTime) {
         let attempt_id = taken.attempt_id();
         let mut entered = self.enter(taken.service_id.as_str());
@@ -23,7 +24,7 @@ impl Work {
         batch.sending.attempts.push(Attempt { attempt_id, step, taken });
     }
 
-    /// This attempt has ended, or its batch was given back to the store before it was sent.
+    /// Records that this attempt has ended, or that its batch was given back to the store before it was sent.
     pub fn attempt_ended(&mut self, service_id: &str, batch_id: &str, attempt_id: AttemptId) {
         let Some(batch) = self.services.get_mut(service_id) else { return };
         let Some(batch) = batch.batches.get_mut(batch_id) else { return };
@@ -34,7 +35,7 @@ impl Work {
         }
     }
 
-    /// Whether the batch may be sent now. From then on, it counts as sent. An attempt that is not known may.
+    /// Whether the batch may be sent now. If so, it counts as sent from then on. An unknown attempt may be sent.
     pub fn may_send(&mut self, service_id: &str, batch_id: &str, attempt_id: AttemptId) -> bool {
         let Some(known) = self.attempt_mut(service_id, batch_id, attempt_id) else { return true };
         match known.step {
@@ -46,8 +47,8 @@ impl Work {
         }
     }
 
-    /// A node may have received this attempt of the batch. Returns whether one may have received the batch before, as
-    /// far as it is known here.
+    /// Records that a node may have received this attempt of the batch. Returns whether a node may have received the
+    /// batch before, as far as this process knows.
     pub fn was_sent_again(&mut self, service_id: &str, batch_id: &str, attempt: u32) -> bool {
         let is_first = attempt == 1 || self.is_first_sent(service_id, batch_id, attempt);
         self.forget_unsent(service_id, batch_id);
@@ -64,7 +65,7 @@ impl Work {
         }
     }
 
-    /// Certainly no node has received this attempt of the batch. Only the last batches are remembered.
+    /// Records that no node has received this attempt of the batch. Only the latest batches are remembered.
     pub fn record_unsent(
         &mut self,
         service_id: &str,
@@ -107,8 +108,8 @@ impl Work {
         services.into_iter().filter_map(|service_id| service_id.parse().ok()).collect()
     }
 
-    /// From now on, none of these attempts is sent, or sent to another node. Returns those that certainly were not
-    /// sent, which can be given back to the store.
+    /// Prevents these attempts from being sent, or sent to another node. Returns those that were certainly not sent and
+    /// can be given back to the store.
     pub fn call_back(&mut self, attempts: Vec<SubmittedBatch>) -> Vec<SubmittedBatch> {
         let mut is_unsent = |attempt: &SubmittedBatch| {
             let SubmittedBatch { service_id, batch_id, attempt_id } = attempt;

@@ -4,8 +4,8 @@ use grid_batch_core::PollPace;
 
 use crate::decision_times::DecisionTime;
 
-/// How long batches take from their acceptance to their commit, as this process has seen it: for each
-/// service, and for the ledger, which counts for the other services. Also when the ledger decides whether a batch is
+/// How long batches take from their acceptance to their commit, as this process has seen it: for each service, and for
+/// the whole ledger, whose time is used for services without one. Also when the ledger decides whether a batch is
 /// valid.
 #[derive(Debug, Default)]
 pub struct CommitTimes {
@@ -17,14 +17,14 @@ pub struct CommitTimes {
 #[derive(Debug, Default)]
 pub(crate) struct ServiceTimes {
     commit: Option<UsualTime>,
-    /// Only of a service that had an invalid batch lately.
+    /// Only for a service that had an invalid batch lately.
     pub(crate) decision: Option<DecisionTime>,
 }
 
 /// The shortest and the longest time between two polls of a new batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Intervals {
-    /// The shortest. Not more than the longest counts.
+    /// The shortest. If it is longer than `longest`, `longest` is used.
     pub shortest: Duration,
     /// The longest.
     pub longest: Duration,
@@ -44,7 +44,7 @@ pub struct SeenCommit {
 /// When to poll a batch, measured from its acceptance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollTimes {
-    /// When it is usually committed, so that the first poll usually finds it committed.
+    /// When it is usually committed, so that the first poll is likely to find it committed.
     pub first: Duration,
     /// The shortest time between two polls after that.
     pub interval: Duration,
@@ -62,7 +62,7 @@ pub enum PollCause {
 #[derive(Debug, Clone, Copy)]
 struct UsualTime {
     average: Duration,
-    /// The average distance of a time from the average.
+    /// The average deviation from the average.
     deviation: Duration,
     /// The cause of the poll that found the last commit.
     cause: PollCause,
@@ -73,19 +73,20 @@ impl CommitTimes {
     const MAX_SERVICES: usize = 10_000;
     /// The time that is expected while nothing is known.
     const EXPECTED_AT_FIRST: Duration = Duration::from_secs(1);
-    /// No shorter time is expected: no time counts as more than a multiple of it, so it must not become zero.
+    /// The shortest time that is expected. New times are capped at a multiple of the expected one, so it must not
+    /// become zero.
     const SHORTEST_EXPECTED: Duration = Duration::from_millis(10);
     /// A time counts as at most this many times the expected one.
     const MAX_GROWTH: u32 = 4;
-    /// No time counts as more than this.
+    /// A time counts as at most this.
     const LONGEST: Duration = Duration::from_hours(1);
 
-    /// A batch of the service was committed.
+    /// Records that a batch of the service was committed.
     pub fn committed(&mut self, service_id: &str, seen: SeenCommit) {
         let expected = self.of_service(service_id).map(|usual| usual.poll_times().first);
         let expected = expected.map(|time| time.max(Self::SHORTEST_EXPECTED));
-        // A time that is much longer than usual may be that of an outage. If the ledger has become slower, the
-        // next times show it.
+        // A time that is much longer than usual may be due to an outage. If the ledger has become slower, the next
+        // times show it.
         let most = expected.unwrap_or(Self::EXPECTED_AT_FIRST).saturating_mul(Self::MAX_GROWTH);
         let time = seen.estimate(expected).min(most).min(Self::LONGEST);
         self.ledger = Some(UsualTime::with(self.ledger, time, seen.cause));
@@ -93,7 +94,7 @@ impl CommitTimes {
         known.commit = Some(UsualTime::with(known.commit, time, seen.cause));
     }
 
-    /// When to poll a batch of the service: at the shortest interval while nothing is known.
+    /// When to poll a batch of the service. While nothing is known, it is polled at the shortest interval.
     pub fn poll_times(&self, service_id: &str, intervals: Intervals) -> PollTimes {
         let Intervals { shortest, longest } = intervals;
         let shortest = shortest.min(longest);
@@ -105,8 +106,8 @@ impl CommitTimes {
         PollTimes { first: first.max(shortest), interval: interval.max(shortest).min(longest) }
     }
 
-    /// How long batches of the service usually take, or those of the ledger if none of the service was committed;
-    /// `None` before the first commit.
+    /// How long batches of the service usually take. If none of them was committed yet, how long batches of the ledger
+    /// take; `None` before the first commit.
     pub fn usual(&self, service_id: &str) -> Option<Duration> {
         self.of_service(service_id).map(|usual| usual.average)
     }
@@ -136,7 +137,7 @@ impl SeenCommit {
         match pending_until {
             _ if cause == PollCause::Trigger => committed_by,
             Some(pending_until) => (pending_until + committed_by) / 2,
-            // It may have been committed long before, and the poll may have come late, so the next batch is
+            // It may have been committed long before this poll, and the poll may have come late, so the next batch is
             // polled a little earlier.
             None => committed_by.min(expected.unwrap_or(committed_by)) / 16 * 15,
         }
@@ -160,7 +161,7 @@ impl UsualTime {
         }
     }
 
-    /// These times, as if none had been longer.
+    /// These times, each capped at `most`.
     fn at_most(self, most: Duration) -> Self {
         let early = self.average.saturating_sub(self.deviation);
         let average = self.average.min(most);
@@ -171,7 +172,7 @@ impl UsualTime {
         let Self { average, deviation, cause } = self;
         let interval = (deviation / 2).max(average / 8);
         let first = if cause == PollCause::Trigger {
-            // An event triggers a poll before. This one is for a commit without an event.
+            // An event triggers an earlier poll. This one is for a commit without an event.
             average + (deviation * 2).max(average / 4) + EVENT_MARGIN
         } else if deviation <= average / 8 {
             average
@@ -182,8 +183,7 @@ impl UsualTime {
     }
 }
 
-/// How much later than usual an event may come before the batch is polled without it, where all commits take equally
-/// long.
+/// How much later than usual an event may come before the batch is polled without it, if all commits take equally long.
 const EVENT_MARGIN: Duration = Duration::from_millis(20);
 
 fn average(known: Duration, new: Duration, count: u32) -> Duration {
@@ -202,7 +202,7 @@ mod tests {
         Intervals { shortest: millis(100), longest: Duration::from_secs(1) };
     const SHORT: Intervals = Intervals { shortest: millis(10), ..INTERVALS };
 
-    /// A commit that two polls have shown to be at this time.
+    /// A commit that two polls have shown to happen at this time.
     fn at(time: Duration) -> SeenCommit {
         SeenCommit { pending_until: Some(time), committed_by: time, cause: PollCause::Schedule }
     }
@@ -211,13 +211,13 @@ mod tests {
         rounded(times.poll_times(service, INTERVALS).first)
     }
 
-    /// Averages come close to a time that is always the same.
+    /// Averages only approach a constant time.
     fn rounded(time: Duration) -> Duration {
         millis(u64::try_from((time + Duration::from_micros(500)).as_millis()).unwrap())
     }
 
-    /// Polls batches that are committed after these times, and returns how many polls a batch needed,
-    /// and how long after its commit it was noticed, both on average. Polls come late by `lateness`.
+    /// Polls batches that are committed after these times, each poll late by `lateness`. Returns the average number of
+    /// polls of a batch, and the average time from its commit until it was noticed.
     fn ask(
         times: &mut CommitTimes,
         lateness: Duration,
@@ -288,7 +288,7 @@ mod tests {
         (0..100).for_each(|_| times.committed("a", triggered));
         assert_eq!(first(&times, "a"), millis(520));
         times.committed("a", at(millis(400)));
-        assert_eq!(first(&times, "a"), millis(400), "no event told of the last commit");
+        assert_eq!(first(&times, "a"), millis(400), "no event reported the last commit");
     }
 
     #[test]

@@ -2,15 +2,15 @@ use std::time::Duration;
 
 use crate::CommitTimes;
 
-/// When the ledger decides whether a batch is valid, measured from its acceptance. No event tells of this decision, and
-/// it ends an invalid batch. The time is learned for services that had an invalid batch lately: their batches are
-/// polled then, and not only when a commit is late.
+/// When the ledger decides whether a batch is valid, measured from its acceptance. No event reports this decision,
+/// which ends an invalid batch. The time is learned for services that had an invalid batch lately: their batches are
+/// polled at that time already, not only when a commit is late.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DecisionTime {
     time: Duration,
-    /// Whether a poll came before the decision, so that the time is about right.
+    /// Whether a poll came before the decision, which means that the time is about right.
     was_too_early: bool,
-    /// The number of further batches for which it counts.
+    /// The number of further batches for which it is used.
     batches: u32,
 }
 
@@ -24,19 +24,19 @@ pub struct SeenDecision {
 }
 
 impl CommitTimes {
-    /// A batch of the service was accepted.
+    /// Records that a batch of the service was accepted.
     pub fn accepted(&mut self, service_id: &str) {
         if let Some(known) = self.services.get_mut(service_id) {
             known.decision = known.decision.and_then(DecisionTime::for_next_batch);
         }
     }
 
-    /// When to poll the batch of a service that is expected to have invalid ones.
+    /// When to poll a batch of the service, if invalid batches are expected of it.
     pub fn expected_decision(&self, service_id: &str) -> Option<Duration> {
         self.services.get(service_id)?.decision.map(|decision| decision.time)
     }
 
-    /// A batch of the service is invalid.
+    /// Records that a batch of the service is invalid.
     pub fn invalid(&mut self, service_id: &str, seen: SeenDecision) {
         let known = self.service(service_id);
         let new = DecisionTime { time: seen.decided_by, was_too_early: false, batches: 0 };
@@ -45,7 +45,7 @@ impl CommitTimes {
         decision.learn(seen);
     }
 
-    /// A batch of the service is valid, and not committed.
+    /// Records that a batch of the service is valid, but not committed yet.
     pub fn valid(&mut self, service_id: &str, seen: SeenDecision) {
         let known = self.services.get_mut(service_id);
         if let Some(decision) = known.and_then(|known| known.decision.as_mut()) {
@@ -55,7 +55,7 @@ impl CommitTimes {
 }
 
 impl DecisionTime {
-    /// The number of batches after an invalid one among which others are expected.
+    /// For this many batches after an invalid one, further invalid ones are expected.
     const BATCHES: u32 = 64;
 
     fn for_next_batch(self) -> Option<Self> {
@@ -63,8 +63,8 @@ impl DecisionTime {
         (batches > 0).then_some(Self { batches, ..self })
     }
 
-    /// A decision that the first poll finds may have been made long before, so the next poll comes earlier, until one
-    /// is too early.
+    /// If the first poll finds the decision, it may have been made long before. So the next batch is polled earlier,
+    /// until a poll comes too early.
     fn learn(&mut self, seen: SeenDecision) {
         let SeenDecision { undecided_until, decided_by } = seen;
         if undecided_until.is_some() {
@@ -84,8 +84,8 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Polls batches that are decided after this time, every tenth as invalid, and returns how many polls a
-    /// batch needed, and how long after the decision it was noticed, on average.
+    /// Polls batches that are decided after this time, every tenth as invalid. Returns the average number of polls of a
+    /// batch, and the average time from the decision until it was noticed.
     fn poll(times: &mut CommitTimes, decided: Duration, batches: u32) -> (f64, Duration) {
         let (mut polls, mut late) = (0, Duration::ZERO);
         for number in 0..batches {

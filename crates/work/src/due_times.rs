@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use grid_batch_core::MonotonicTime;
 
-/// What is to be done at a time, or has been so since then.
+/// What is to be done at a time, or what has been the case since then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DueKind {
     /// A batch was accepted since the poller last looked.
@@ -17,29 +17,29 @@ pub enum DueKind {
     Failed,
     /// The ledger was first asked about a batch at this time.
     UnderWay,
-    /// Evidence about a batch is to be looked for, whether or not its ledger is asked for its status.
+    /// Evidence about a batch is to be searched, whether or not the ledger is asked for its status.
     Look,
     /// No earlier attempt of a batch can arrive any more.
     EarlierAttempt,
-    /// Evidence about a batch is to be looked for the last time.
+    /// Evidence about a batch is to be searched for the last time.
     LastLook,
-    /// A question about the next batches of a service is to be asked.
+    /// The ledger is to be asked about the next batches of a service.
     Question,
-    /// The answers to the last question about a service are too old to count.
+    /// The answers to the last question about a service become too old to be used.
     OldQuestion,
     /// An attempt began at this time, and has not ended.
     Attempt,
-    /// A batch has had its place since this time.
+    /// A batch has held its place since this time.
     Place,
-    /// A batch that lost its place, because it is under way for too long, has been so since this time.
+    /// A batch that lost its place because it was under way for too long: under way since this time.
     Overdue,
     /// The turn of a service to take places ends.
     Turn,
-    /// A batch that is still recorded as being with a submitter is an orphan then.
+    /// From this time on, a batch that is still recorded as being with a submitter is an orphan.
     Orphan,
     /// The ledger has not accepted a batch since this time.
     Delay,
-    /// A batch that certainly reached no node was tried at this time.
+    /// A batch that certainly reached no node was last tried at this time.
     Unsent,
 }
 
@@ -52,16 +52,16 @@ impl DueKind {
 pub struct WorkKey {
     /// The service.
     pub service_id: Arc<str>,
-    /// The batch. `None`: it is about the service.
+    /// The batch. `None`: the key stands for the service.
     pub batch_id: Option<Arc<str>>,
 }
 
-/// An entry of [`DueTimes`], which the record that it is about remembers.
+/// A handle to an entry of [`DueTimes`]. The record that the entry is about keeps it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Due {
     kind: DueKind,
     at: MonotonicTime,
-    /// No other entry has it. Entries of the same time are in the order in which they were set.
+    /// Unique. Entries of the same time are in the order in which they were set.
     number: u64,
 }
 
@@ -77,7 +77,7 @@ impl Due {
     }
 }
 
-/// What is due when, of each kind, in the order of time.
+/// What is due when: the entries of each kind, in the order of time.
 #[derive(Debug, Default)]
 pub struct DueTimes {
     kinds: [BTreeMap<(MonotonicTime, u64), WorkKey>; DueKind::COUNT],
@@ -85,7 +85,7 @@ pub struct DueTimes {
 }
 
 impl DueTimes {
-    /// Sets the time of an entry, in place of the one before.
+    /// Sets the time of an entry and replaces its previous time.
     pub fn set(&mut self, due: &mut Option<Due>, kind: DueKind, at: MonotonicTime, key: WorkKey) {
         self.clear(due);
         self.numbers += 1;
@@ -101,7 +101,7 @@ impl DueTimes {
         }
     }
 
-    /// The entries of this kind, those that are due first at the beginning.
+    /// The entries of this kind, the earliest first.
     pub fn of(&self, kind: DueKind) -> impl DoubleEndedIterator<Item = (MonotonicTime, &WorkKey)> {
         self.kinds[kind as usize].iter().map(|((at, _), key)| (*at, key))
     }
@@ -116,7 +116,7 @@ impl DueTimes {
         self.of(kind).next().map(|(at, _)| at)
     }
 
-    /// When the first entry of this kind is due that is not due yet.
+    /// When the first entry of this kind that is not due yet becomes due.
     pub fn next_after(&self, kind: DueKind, now: MonotonicTime) -> Option<MonotonicTime> {
         self.kinds[kind as usize].range((now, u64::MAX)..).next().map(|((at, _), _)| *at)
     }

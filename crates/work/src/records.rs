@@ -4,35 +4,35 @@ use grid_batch_core::{AttemptId, BatchState, MonotonicTime, Timestamp, Unresolve
 
 use crate::{Due, PollCause, Sending, ServiceSending};
 
-/// What is known of a service.
+/// What is known about a service.
 #[derive(Debug, Default)]
 pub struct ServiceWork {
-    /// Its batches that are under way, and those that are looked at for another reason.
+    /// Its batches that are under way, and those that a view needs for another reason.
     pub batches: HashMap<Arc<str>, BatchWork>,
-    /// When it is polled next. `None`: it is in no schedule.
+    /// When it is polled next. `None`: it is not scheduled.
     pub poll: Option<Poll>,
     /// When the ledger was last asked about its batches, and why.
     pub asked: Option<(MonotonicTime, PollCause)>,
     /// Whether it is to be polled at once.
     pub trigger: Trigger,
-    /// When batches that the ledger reports may need evidence again.
+    /// When evidence may be searched again for batches that the ledger reports.
     pub reported_not_before: Option<MonotonicTime>,
-    /// What is known of it if its database was restored.
+    /// What is known about it after a restore of the database.
     pub restored: Option<Restored>,
     /// The last question about its next batches.
     pub question: Option<Question>,
-    /// A question about its next batches is requested.
+    /// When the ledger is to be asked about its next batches.
     pub question_due: Option<Due>,
-    /// What is known of sending its batches.
+    /// What is known about sending its batches.
     pub sending: ServiceSending,
 }
 
 /// When a service is polled.
 #[derive(Debug)]
 pub struct Poll {
-    /// When its last batch was accepted, or found.
+    /// When its last batch was accepted, or found in the store.
     pub since: MonotonicTime,
-    /// The requests that failed since the last answer.
+    /// The number of requests that failed since the last answer.
     pub failures: u32,
     /// When the last of them failed.
     pub failed: Option<Due>,
@@ -45,15 +45,15 @@ pub struct Poll {
 /// Whether a service is to be polled at once.
 #[derive(Debug, Default)]
 pub struct Trigger {
-    /// It is.
+    /// Set if it is to be polled at once.
     pub requested: Option<Due>,
-    /// Its batches are being read from the store, and whether a batch of it was submitted meanwhile.
+    /// Set while its batches are being read from the store: whether a batch of it was submitted meanwhile.
     pub being_read: Option<bool>,
-    /// It was triggered although it had no pending batch.
+    /// Set if it was triggered although it had no pending batch.
     pub missed: Option<Due>,
 }
 
-/// A service in its present epoch, which a restored database has raised.
+/// A service in its present epoch, which was raised because the database was restored.
 #[derive(Debug)]
 pub struct Restored {
     /// The epoch.
@@ -67,7 +67,7 @@ pub struct Restored {
 /// A question about the next batches of a service.
 #[derive(Debug)]
 pub struct Question {
-    /// When its answers are too old to count.
+    /// When its answers become too old to be used.
     pub old_at: Option<Due>,
     /// The number of batches that it was about.
     pub batches: usize,
@@ -75,38 +75,39 @@ pub struct Question {
     pub not_accepted: usize,
 }
 
-/// What is known of a batch. Each view has a field.
+/// What is known about a batch. Each view has a field.
 #[derive(Debug, Default)]
 pub struct BatchWork {
-    /// It is under way.
+    /// Set while it is under way.
     pub under_way: Option<UnderWay>,
     /// The search for evidence about it.
     pub search: Option<Box<Search>>,
-    /// What is known of sending it.
+    /// What is known about sending it.
     pub sending: Sending,
 }
 
 /// A batch that is under way.
 #[derive(Debug, Default)]
 pub struct UnderWay {
-    /// It was accepted since the poller last looked.
+    /// Set if it was accepted since the poller last looked.
     pub newly_accepted: Option<Due>,
-    /// When the ledger accepted it. `None`: that was not seen.
+    /// When the ledger accepted it. `None`: this process did not see it.
     pub accepted: Option<MonotonicTime>,
     /// When the ledger was last asked about it, since its acceptance.
     pub asked: Option<MonotonicTime>,
     /// When the ledger was asked about it before the last time.
     pub asked_before: Option<MonotonicTime>,
-    /// The ledger has said that it is valid.
+    /// Whether the ledger has reported it as valid.
     pub is_valid: bool,
-    /// Since when the ledger does not report it. `None`: it did, or was not asked.
+    /// Since when the ledger has not reported it. `None`: the ledger reported it, or was not asked.
     pub not_reported: Option<MonotonicTime>,
-    /// When the ledger was first asked about it. `None`: it was not, or the batch is held.
+    /// When the ledger was first asked about it. `None`: the ledger was not asked, or the batch is held.
     pub since: Option<Due>,
 }
 
 impl UnderWay {
-    /// Whether the ledger is asked until it has ended. A batch that is to be sent again waits for its acceptance.
+    /// Whether the ledger is asked about the batch until it has ended. A batch that is to be sent again is not: it
+    /// first waits for its acceptance.
     pub const fn is_awaited(&self) -> bool {
         self.accepted.is_some() || self.asked.is_some()
     }
@@ -115,34 +116,34 @@ impl UnderWay {
 /// The search for evidence about a batch.
 #[derive(Debug, Default)]
 pub struct Search {
-    /// When evidence may be looked for again.
+    /// When evidence may be searched again.
     pub not_before: Option<MonotonicTime>,
     /// The same, as long as the ledger reports the batch.
     pub reported_not_before: Option<MonotonicTime>,
     /// When to look, for each reason.
     pub looks: [Option<Due>; 3],
-    /// How long it has been like this.
+    /// Since when the batch has been in its present attempt and state.
     pub observed: Option<Observed>,
-    /// When no earlier attempt can arrive any more, and the batch as it was then read.
+    /// From when no earlier attempt can arrive any more, and the batch as it was read.
     pub earlier: Option<(Option<Due>, UnresolvedBatch)>,
-    /// When to look for the last time, and the batch to look for.
+    /// When to search for the last time, and the batch to search.
     pub last_look: Option<(Option<Due>, UnresolvedBatch)>,
-    /// A request for evidence about it waits.
+    /// Whether a request for evidence about it is queued.
     pub is_queued: bool,
-    /// A request for evidence about it was sent.
+    /// Whether a request for evidence about it was sent.
     pub is_in_flight: bool,
-    /// When the search was last changed, or the time until which something is deferred.
+    /// When the search was last changed, or the time until which it is deferred.
     pub last_used: MonotonicTime,
 }
 
-/// Why to look for evidence at a time.
+/// Why evidence is to be searched at a certain time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Absence counts then.
+    /// From then on, absence is evidence.
     Absence,
-    /// The batch is held then.
+    /// The batch is put on hold then.
     Hold,
-    /// The last search said so.
+    /// The last search asked for another one then.
     Again,
 }
 
@@ -153,10 +154,11 @@ pub struct Observed {
     pub attempt_id: AttemptId,
     /// The state.
     pub state: BatchState,
-    /// Only compared with the batch's: it changes when the batch enters its state again.
+    /// When the batch entered its state. It is only compared with the stored time, which changes when the batch enters
+    /// the same state again.
     pub since: Timestamp,
-    /// The ledger reported it as invalid, and an earlier attempt of it may still arrive. What the ledger reports after
-    /// that wait decides about it, so its time starts anew.
+    /// Whether the ledger reported the batch as invalid while an earlier attempt of it may still arrive. After that
+    /// wait, the ledger's next report decides about the batch, so its time starts anew.
     pub waits_for_earlier: bool,
     /// When it was first seen like this.
     pub first_seen: MonotonicTime,
@@ -168,7 +170,7 @@ impl Search {
         self.is_queued || self.is_in_flight
     }
 
-    /// Whether something is to be done about it.
+    /// Whether the search has something left to do.
     fn is_pending(&self) -> bool {
         self.is_requested()
             || self.looks.iter().any(Option::is_some)
@@ -176,21 +178,21 @@ impl Search {
             || self.last_look.is_some()
     }
 
-    /// Whether it is remembered at this time.
+    /// Whether the record must be kept at this time.
     pub(crate) fn is_needed(&self, now: MonotonicTime, keep: std::time::Duration) -> bool {
         self.is_pending() || now.since(self.last_used) < keep
     }
 }
 
 impl BatchWork {
-    /// Whether a view needs it.
+    /// Whether a view needs the record.
     pub const fn is_needed(&self) -> bool {
         self.under_way.is_some() || self.search.is_some() || self.sending.is_needed()
     }
 }
 
 impl ServiceWork {
-    /// Whether a view needs it.
+    /// Whether a view needs the record.
     pub fn is_needed(&self) -> bool {
         let Trigger { requested, being_read, missed } = &self.trigger;
         !self.batches.is_empty()

@@ -1,29 +1,29 @@
-//! What is known of the batches that this instance sends. Each view has a field.
+//! What is known about the batches that this instance sends. Each view has a field.
 
 use grid_batch_core::{AttemptId, MonotonicTime, Outcome};
 
 use crate::Due;
 
-/// What is known of sending a batch.
+/// What is known about sending a batch.
 #[derive(Debug, Default)]
 pub struct Sending {
-    /// The attempts that were taken and have not ended; more than one only if the store has taken the batch again
-    /// before the end of an attempt was known here.
+    /// The attempts that were taken and have not ended. There is more than one only if the batch was taken again from
+    /// the store before this process knew that an attempt had ended.
     pub attempts: Vec<Attempt>,
-    /// Its place, or that it lost it.
+    /// Its place, also after it has lost it.
     pub place: Option<Place>,
-    /// It is recorded as being with a submitter, in this attempt, and when it is an orphan.
+    /// The attempt in which the store records it as being with a submitter, and when it becomes an orphan.
     pub with_submitter: Option<(AttemptId, Option<Due>)>,
-    /// The last of its first attempts that certainly reached no node.
+    /// The number of the latest attempt, as long as neither it nor any earlier attempt reached a node.
     pub unsent: Option<(u32, Option<Due>)>,
-    /// The ledger does not accept it, while it accepts others of its service.
+    /// Set if the ledger does not accept it, but accepts other batches of its service.
     pub delay: Option<Box<Delay>>,
 }
 
-/// What is known of sending the batches of a service.
+/// What is known about sending the batches of a service.
 #[derive(Debug, Default)]
 pub struct ServiceSending {
-    /// The node that its places are at, if places are those of a node.
+    /// The node at which its places are, if places belong to nodes.
     pub node: Option<usize>,
     /// How many places it uses.
     pub places: usize,
@@ -31,9 +31,9 @@ pub struct ServiceSending {
     pub wants_more: bool,
     /// Its position among those that wait for a place.
     pub waits: Option<i64>,
-    /// It is its turn, until then.
+    /// Set while it is its turn: when the turn ends.
     pub called: Option<Due>,
-    /// The ledger does not accept its batches.
+    /// Set if the ledger does not accept its batches.
     pub delay: Option<Box<Delay>>,
 }
 
@@ -48,43 +48,43 @@ pub struct Attempt {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It waits for a slot, or for its node.
+    /// It waits for a slot or for its node.
     Waiting,
     /// It was sent, or is about to be.
     Sending,
-    /// It is not sent, or not sent again.
+    /// It was called back: it is not sent, or not sent again.
     CalledBack,
 }
 
 /// The place of a batch that is under way.
 #[derive(Debug)]
 pub struct Place {
-    /// Counts the places that were taken.
+    /// The sequence number of the place.
     pub number: u64,
     /// The attempt; `None` if the batch was found in the store.
     pub attempt: Option<u32>,
-    /// How often the window had been lowered when it was taken.
+    /// How often the window had been lowered when the place was taken.
     pub lowered: u64,
-    /// Since when it is under way, and whether it is overdue.
+    /// Since when the batch is under way, and whether it is overdue.
     pub since: Option<Due>,
 }
 
-/// What the ledger does not accept.
+/// A batch, or the batches of a service, that the ledger does not accept.
 #[derive(Debug)]
 pub struct Delay {
     /// The batch that was tried last.
     pub batch_id: String,
-    /// Its entry, at the time when an attempt failed first.
+    /// The entry of the time when an attempt first failed.
     pub since: Option<Due>,
-    /// When an attempt failed first.
+    /// When an attempt first failed.
     pub first_seen: MonotonicTime,
-    /// When one failed last.
+    /// When an attempt last failed.
     pub last_seen: MonotonicTime,
-    /// How many failed in a row.
+    /// How many attempts failed in a row.
     pub attempts: u64,
-    /// The outcome of the last one.
+    /// The outcome of the last attempt.
     pub outcome: Outcome,
-    /// Its error.
+    /// The error of the last attempt.
     pub error: String,
     /// Whether a warning was logged.
     pub warned: bool,
@@ -101,7 +101,7 @@ impl Sending {
 }
 
 impl ServiceSending {
-    /// Whether it has no place and wants none.
+    /// Whether the service has no place and wants none.
     pub const fn has_no_place(&self) -> bool {
         self.places == 0 && !self.wants_more && self.waits.is_none() && self.called.is_none()
     }

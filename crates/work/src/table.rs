@@ -9,9 +9,9 @@ use grid_batch_support::lock;
 
 use crate::{BatchWork, CommitTimes, DueTimes, ServiceWork, UnderWay, WorkKey};
 
-/// What is known of the services of an instance and of their batches that are under way. Clones share it.
+/// What is known about the services of an instance and of their batches that are under way. Clones share it.
 ///
-/// It is in memory only. Everything in it is found again in the store.
+/// It is kept in memory only. Everything in it can be read again from the store.
 #[derive(Debug, Clone, Default)]
 pub struct WorkTable(Arc<Mutex<Work>>);
 
@@ -25,14 +25,14 @@ pub struct Work {
     /// How long batches take.
     pub times: CommitTimes,
     next_prune: MonotonicTime,
-    /// The services that are still to be looked at for what is old.
+    /// The services whose old records are still to be removed.
     to_prune: Vec<Arc<str>>,
 }
 
-/// A record that was entered, or was there, with what else its view may change.
+/// A record that was added or existed already, with the other parts of the table that a view may change.
 #[derive(Debug)]
 pub struct Entered<'a> {
-    /// The service, and the batch if the record of a batch was asked for.
+    /// The service, and the batch if the record is that of a batch.
     pub key: WorkKey,
     /// The record of the service.
     pub service: &'a mut ServiceWork,
@@ -53,7 +53,7 @@ impl Work {
     /// Limit on the number of services in the table.
     pub const CAPACITY: usize = 1_000_000;
 
-    /// How many services one call looks at for what is old: others wait for the table meanwhile.
+    /// How many services one call checks for old records. It is limited because the table is locked meanwhile.
     const PRUNED_AT_ONCE: usize = 1_000;
 
     /// The record of the service, which is added if it is new.
@@ -75,7 +75,7 @@ impl Work {
         self.services.get(service_id)?.batches.get(batch_id)
     }
 
-    /// The record of the batch, if it has one, to be changed.
+    /// The record of the batch, if it has one, for changes.
     pub fn batch_mut(&mut self, service_id: &str, batch_id: &str) -> Option<&mut BatchWork> {
         self.services.get_mut(service_id)?.batches.get_mut(batch_id)
     }
@@ -99,7 +99,7 @@ impl Work {
         }
     }
 
-    /// Removes records that are older than `keep` and have nothing due, now and then, and of some services
+    /// Removes records that are older than `keep` and have nothing due. It does so from time to time, for some services
     /// with each call. Batches of services for which `is_busy` is true stay, because a request about them waits.
     pub fn prune(&mut self, now: MonotonicTime, keep: Duration, is_busy: impl Fn(&str) -> bool) {
         if self.to_prune.is_empty() && now >= self.next_prune {
@@ -122,7 +122,7 @@ impl Work {
         let Some(service) = self.services.get_mut(service_id) else { return };
         let is_old = |time: MonotonicTime| now.since(time) >= keep;
         let was_asked = service.asked.is_some_and(|(asked, _)| !is_old(asked));
-        // Its next poll may come later than that if many services share the budget.
+        // If many services share the budget, the next poll may come later than `keep`.
         let is_followed = was_asked || service.poll.is_some() || is_busy;
         service.batches.retain(|_, batch| {
             let is_over = |batch: &mut UnderWay| !is_followed && batch.newly_accepted.is_none();
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(left, [1_500, 500, 0]);
     }
 
-    /// A batch that is under way, has been looked at, and is in the table since a long time.
+    /// A batch that is under way, has been polled, and has been in the table for a long time.
     fn old_batch(work: &mut Work) {
         let mut entered = work.enter("a");
         entered.service.reported_not_before = Some(at(0));

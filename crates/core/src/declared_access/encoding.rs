@@ -1,9 +1,9 @@
 //! The binary form of declared access, as it is stored with a batch.
 //!
-//! A byte with the version; then the reads, the writes and the dependencies, each with their number first
-//! (four bytes, big-endian). A prefix is a byte with the number of its bytes, and these, two hex digits in
-//! each. A dependency is the binary form of a transaction's id: in version 1, where every id has 64 bytes, just these;
-//! in version 2 after a byte with their number.
+//! It begins with a byte for the version. Then follow the list of reads, the list of writes and the list of
+//! dependencies. Each list begins with its length (four bytes, big-endian). A prefix is a length byte and that many
+//! bytes, each of two hex digits. A dependency is the binary form of a transaction's id. In version 1, every id has 64
+//! bytes; in version 2, a length byte precedes it.
 
 use thiserror::Error;
 
@@ -19,7 +19,7 @@ const VERSION: u8 = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeclaredAccessError {
-    /// There are no bytes, or they end too early.
+    /// The bytes are empty or end too early.
     #[error("the stored declared access ends after {length} bytes, within a value")]
     Truncated {
         /// How many bytes there are.
@@ -31,7 +31,7 @@ pub enum DeclaredAccessError {
         /// How many bytes follow.
         excess: usize,
     },
-    /// It was stored by a server that this one does not know.
+    /// It was stored by a server with a format that this one does not know.
     #[error(
         "the stored declared access has version {version}; this server reads versions up to {VERSION}"
     )]
@@ -107,7 +107,7 @@ fn put_prefix(bytes: &mut Vec<u8>, prefix: &AddressPrefix) {
 /// The bytes that are not read yet.
 struct Input<'a> {
     rest: &'a [u8],
-    /// How many there were.
+    /// The total number of bytes.
     length: usize,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Input<'a> {
         self.array().map(|[byte]| byte)
     }
 
-    /// A number and as many values. Nothing is allocated for values that the bytes do not have.
+    /// Reads a length and that many values. Memory is only allocated for values that are there.
     fn list<T>(
         &mut self,
         value: fn(&mut Self) -> Result<T, DeclaredAccessError>,

@@ -2,7 +2,8 @@
 
 use crate::{AddressPrefix, DeclaredAccess};
 
-/// Sorted, without those that another one covers: it is before them in this order.
+/// Sorts the prefixes and removes those that another one covers. In this order, a prefix comes before those that it
+/// covers.
 pub fn without_covered(prefixes: impl IntoIterator<Item = AddressPrefix>) -> Vec<AddressPrefix> {
     let mut sorted: Vec<AddressPrefix> = prefixes.into_iter().collect();
     sorted.sort_unstable();
@@ -10,14 +11,14 @@ pub fn without_covered(prefixes: impl IntoIterator<Item = AddressPrefix>) -> Vec
     sorted
 }
 
-/// At most [`DeclaredAccess::MOST_PREFIXES`] that cover all of these, which are sorted and do not cover
-/// each other. Neighbors are replaced by their longest common beginnings.
+/// Reduces prefixes, which are sorted and do not cover each other, to at most [`DeclaredAccess::MOST_PREFIXES`] that
+/// cover all of them. Neighbors are replaced by their longest common beginnings.
 pub fn bounded(mut sorted: Vec<AddressPrefix>) -> Vec<AddressPrefix> {
     let excess = sorted.len().saturating_sub(DeclaredAccess::MOST_PREFIXES);
     let mut common: Vec<usize> =
         sorted.windows(2).map(|pair| pair[0].common_length(&pair[1])).collect();
     common.sort_unstable_by(|a, b| b.cmp(a));
-    // Neighbors that have at least this much in common become one. That is one less for each pair.
+    // Neighbors that have at least this much in common are merged, which removes one prefix for each pair.
     let Some(&length) = excess.checked_sub(1).and_then(|last| common.get(last)) else {
         return sorted;
     };
@@ -31,14 +32,14 @@ pub fn bounded(mut sorted: Vec<AddressPrefix>) -> Vec<AddressPrefix> {
     sorted
 }
 
-/// Whether one of these, which are sorted and do not cover each other, covers `prefix`. Only the last one
-/// that is not after it can.
+/// Whether one of the prefixes, which are sorted and do not cover each other, covers `prefix`. Only the last one that
+/// does not come after it can.
 pub fn cover(sorted: &[AddressPrefix], prefix: &AddressPrefix) -> bool {
     let after = sorted.partition_point(|one| one <= prefix);
     sorted[..after].last().is_some_and(|one| one.covers(prefix))
 }
 
-/// A prefix of one list that one of the other list covers.
+/// A prefix of one list that is covered by a prefix of the other list.
 pub fn common<'a>(
     some: &'a [AddressPrefix],
     others: &'a [AddressPrefix],

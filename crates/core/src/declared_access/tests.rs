@@ -120,7 +120,7 @@ fn errors_of_decoding_say_what_is_wrong() {
     assert!(error(&[1, 255, 255, 255, 255, 0]).contains("ends after 6 bytes"));
 }
 
-/// Texts of which many overlap.
+/// Texts, many of which overlap.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![8 => "([0-2]{2}){0,3}", 1 => "[0-9a-fA-Fxé]{0,4}", 1 => "([0-9a-f]{2}){35,36}"]
 }
@@ -138,8 +138,8 @@ fn any_access() -> impl Strategy<Value = DeclaredAccess> {
     })
 }
 
-/// Whether there is an address that one of the lists covers and the other one too. An address that two
-/// prefixes cover starts with both, so that the longer one decides.
+/// Whether an address is covered by both lists. An address that is covered by two prefixes starts with both, so it is
+/// enough to look at the longer one.
 fn share_an_address(some: &[AddressPrefix], others: &[AddressPrefix]) -> bool {
     let pad = |prefix: &AddressPrefix| format!("{:0<70}", prefix.as_str());
     let has = |list: &[AddressPrefix], address: &str| {

@@ -121,7 +121,7 @@ fn nothing_is_guessed_while_a_node_does_not_answer() {
 }
 
 #[test]
-fn search_for_evidence_is_told_with_its_end() {
+fn search_for_evidence_is_explained_with_its_end() {
     let owned = service(Some(1_000));
     let limits = SearchLimits {
         quiet_after: Duration::from_secs(60),
@@ -169,7 +169,7 @@ fn each_state_allows_what_its_decisions_allow() {
 }
 
 #[test]
-fn waiting_batch_names_what_can_be_done_about_the_one_before() {
+fn waiting_batch_offers_actions_on_its_blocker() {
     let waiting = details(
         stored(1, BatchState::New),
         behind(held(2, BatchState::Pending), WaitReason::Behind),
@@ -195,7 +195,7 @@ fn batch_of_a_withdrawal_is_decided_only_when_it_is_held() {
 }
 
 #[test]
-fn text_tells_the_wait_and_what_stops_the_service() {
+fn text_has_the_wait_and_what_stops_the_service() {
     let pending = details(stored(1, BatchState::Pending), None);
     let pause = pause();
     let text = |service: &ServiceOverview, pause| {
@@ -338,7 +338,7 @@ fn each_reason_names_the_actions_that_are_offered() {
 }
 
 #[test]
-fn batch_that_the_ledger_does_not_report_is_told() {
+fn batch_that_the_ledger_does_not_report_is_explained() {
     let unconfirmed = |number| WaitReason::Unconfirmed {
         batch_id: ItemId::from_bytes([number; 64]),
         since: at(6),
@@ -363,7 +363,7 @@ fn batch_that_the_ledger_does_not_report_is_told() {
 }
 
 #[test]
-fn what_keeps_the_service_is_told_besides_the_wait() {
+fn causes_of_the_service_are_shown_besides_the_wait() {
     let lock = WaitReason::Lock { since: at(6) };
     let waits = [outage(), lock.clone(), WaitReason::InFlightWindow];
     let (unclaimed, deadline) = (service(None), Deadline::Height(7));

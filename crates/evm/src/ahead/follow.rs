@@ -14,11 +14,10 @@ use crate::{
     pool::PoolCall,
 };
 
-/// The outcomes of those following withdrawals whose transactions are final, in order up to the first
-/// that is not.
+/// The outcomes of the following withdrawals whose transactions are final, in order, up to the first that is not.
 ///
-/// `count` is the account's transaction count, which was read before the receipts: a receipt of a nonce
-/// that it does not cover is outdated.
+/// `count` is the account's transaction count, which was read before the receipts. If it does not cover a nonce, a
+/// receipt for the nonce is outdated.
 pub(super) async fn final_nonces(
     look: &LookAhead<'_>,
     following: &FollowingPayments,

@@ -12,43 +12,43 @@ use crate::{
     price::Urgency,
 };
 
-/// How long each part of a look may last. What was stored and not sent by then is sent by the next one.
+/// How long each part of a look may last. Transactions that were stored but not sent by then are sent by the next look.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A look at the withdrawals behind one that is under way.
+/// A look at the withdrawals that follow the one under way.
 pub(crate) struct LookAhead<'a> {
     pub(crate) account: Account<'a>,
     /// The node that answered about the withdrawal that is under way.
     pub(crate) node: &'a NodeClient,
-    /// That withdrawal.
+    /// The withdrawal under way.
     pub(crate) payment: &'a Payment,
     /// Its nonce.
     pub(crate) head: &'a AssignedNonce,
 }
 
-/// What a look has read.
+/// The data that a look has read.
 pub(crate) struct Following {
     payments: FollowingPayments,
     account: AccountState,
 }
 
 impl LookAhead<'_> {
-    /// Reads what follows, as the start of a look.
+    /// Reads the withdrawals that follow. A look begins with this.
     ///
-    /// Failures only cost time, here and in the other parts of a look: each withdrawal is looked at again
-    /// when it is its turn.
+    /// Failures, here and in the other parts of a look, only cost time, because each withdrawal is examined again when
+    /// its turn comes.
     pub(crate) async fn start(&self, batch_id: ItemId) -> Option<Following> {
         self.limited(self.read(batch_id)).await.flatten()
     }
 
-    /// Which of the following are final as well. The head's transaction is.
+    /// Which of the following withdrawals are final as well, given that the head's transaction is final.
     pub(crate) async fn final_nonces(&self, following: &Following) -> Vec<ClosedNonce> {
         let Following { payments, account } = following;
         self.limited(final_nonces(self, payments, account.mined)).await.unwrap_or_default()
     }
 
-    /// Raises fees that are too low, sends again what the node has lost, and signs and sends what may be
-    /// in flight.
+    /// Raises fees that are too low, sends transactions again that the node has lost, and signs and sends further ones
+    /// up to the limit.
     pub(crate) async fn sign_and_send(&self, following: &Following) {
         let Following { payments, account } = following;
         if !payments.is_under_way {
@@ -99,13 +99,14 @@ impl LookAhead<'_> {
             .await
     }
 
-    /// Whether the node has every stored transaction, mined or pending, and no node shows another one.
+    /// Whether the node has every stored transaction, mined or pending, and no node shows a transaction that is not
+    /// stored.
     pub(super) async fn has_all(
         &self,
         following: &FollowingPayments,
         account: AccountState,
     ) -> bool {
-        // The withdrawals wait for this look; their own attempts wait for the nodes longer.
+        // The withdrawals wait for this look, so its limit is short; their own attempts wait longer for the nodes.
         const NODE_LIMIT: Duration = Duration::from_secs(5);
         let (node, next) = (self.node, following.next_nonce);
         account.count() == next

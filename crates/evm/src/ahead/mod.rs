@@ -1,7 +1,7 @@
 //! Signs withdrawals before it is their turn, and follows them together.
 //!
-//! The queue submits one withdrawal of a gas admin at a time. While it is under way, those behind it get
-//! the next nonces, in order, and are sent as well. When it is their turn, they are usually mined.
+//! The queue submits one withdrawal of a gas admin at a time. While it is under way, the following ones get the next
+//! nonces, in order, and are sent as well. They are usually mined by the time their turn comes.
 
 mod follow;
 mod look;

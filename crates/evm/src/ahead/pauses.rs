@@ -4,8 +4,8 @@ use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
 
 use crate::memory::Memory;
 
-/// The withdrawals that could not be signed ahead, each with when. They are tried again after a while,
-/// or by their own attempt.
+/// The withdrawals that could not be signed ahead, each with the time. They are tried again after a while, or by their
+/// own attempt.
 #[derive(Debug, Default)]
 pub(crate) struct AheadPauses(Memory<ServiceId, Option<(ItemId, MonotonicTime)>>);
 
@@ -15,7 +15,7 @@ impl AheadPauses {
         self.0.with(service_id, |pause| *pause = Some((batch_id, now)));
     }
 
-    /// Ends the pause of a service: its withdrawal was signed.
+    /// Ends the pause of a service, because its withdrawal was signed.
     pub(crate) fn end(&self, service_id: &ServiceId) {
         self.0.with(service_id, |pause| *pause = None);
     }

@@ -14,10 +14,10 @@ use crate::{
 };
 
 impl LookAhead<'_> {
-    /// Replaces all transactions that cannot be mined at this price, in the order of their nonces, as far as
-    /// the cap and the funds allow it, and sends the replacements. Whether there were any.
+    /// Replaces all transactions that cannot be mined at this price, in the order of their nonces, as far as the cap
+    /// and the funds allow, and sends the replacements. Returns whether there were any.
     ///
-    /// Stops at the first withdrawal that is held or cancelled: its own attempt decides, and the withdrawals behind
+    /// Stops at the first withdrawal that is held or cancelled. Its own attempt handles it, and the withdrawals after
     /// it cannot be mined before it.
     pub(super) async fn raise_fees(
         &self,
@@ -39,7 +39,7 @@ impl LookAhead<'_> {
             funds = left;
             match sign_replacement(signer, &best.signed, gas_limit, &bid).await {
                 Ok(replacement) => signed.push(replacement),
-                // Its own attempt says why.
+                // The withdrawal's own attempt reports the reason.
                 Err(_) => break,
             }
             if self.account.context.monotonic().since(start) >= SIGNING_LIMIT {

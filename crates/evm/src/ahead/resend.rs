@@ -11,11 +11,11 @@ use crate::{
 };
 
 impl LookAhead<'_> {
-    /// Sends the transactions again that the node does not have: a node that was restarted has lost
-    /// them, and a transaction that was dropped keeps those behind it from being mined.
+    /// Sends again the transactions that the node does not have. A node loses its pending transactions in a restart,
+    /// and a dropped transaction keeps those after it from being mined.
     ///
-    /// Those that were sent a moment ago are left alone: they may not have reached every node. The first
-    /// one that must not be sent ends them, because those behind it cannot be mined before it.
+    /// Transactions that were sent a moment ago are skipped, because they may not have reached every node yet. It stops
+    /// at the first one that must not be sent, because those after it cannot be mined before it.
     pub(super) async fn send_missing(
         &self,
         following: &FollowingPayments,
@@ -42,8 +42,8 @@ impl LookAhead<'_> {
         Ok(())
     }
 
-    /// Its own attempt decides about one that is held or cancelled, or that bids more than a cap which was
-    /// lowered.
+    /// Whether it may be sent here. A withdrawal that is held or cancelled, or bids more than a lowered cap, is left to
+    /// its own attempt.
     fn may_send(&self, following: &FollowingPayment, best: &SignedTransaction) -> bool {
         let cap = self.account.context.cap_at(&following.payment.pool);
         let is_below_cap = cap.is_some_and(|cap| best.signed.max_fee <= cap.wei());
@@ -54,14 +54,14 @@ impl LookAhead<'_> {
         best.sent_at.is_none() || self.account.context.is_pending_too_long(best.signed.hash)
     }
 
-    /// Sends transactions that are stored, in order of their nonces.
+    /// Sends stored transactions in the order of their nonces.
     pub(super) async fn broadcast(&self, signed: &[&NewSignedTransaction]) -> BatchResult<()> {
         let context = self.account.context;
         let now = context.monotonic();
         signed.iter().for_each(|signed| context.sent_times.record(signed.hash, now));
         let bytes: Vec<&[u8]> = signed.iter().map(|signed| &signed.bytes[..]).collect();
         let errors = self.node.send_all(&bytes).await.into_iter();
-        // A node that has a transaction already has taken it.
+        // If the node already has a transaction, it has accepted it.
         let errors = errors.map(|error| error.filter(|it| Refusal::of(it) != Refusal::Known));
         let sent: Vec<_> = signed.iter().zip(errors).collect();
         self.log_refused(&sent);
@@ -72,7 +72,7 @@ impl LookAhead<'_> {
         Ok(())
     }
 
-    /// Warns of the first transaction that was not taken, once until all are.
+    /// Logs a warning about the first transaction that was not accepted, once until all are accepted.
     fn log_refused(&self, sent: &[(&&NewSignedTransaction, Option<NodeError>)]) {
         let refused = sent.iter().find_map(|(signed, error)| Some((signed.nonce, error.as_ref()?)));
         let logged = &self.account.context.refused_ahead;

@@ -18,14 +18,14 @@ use crate::{
     values::GasPrice,
 };
 
-/// How long a look signs. A remote signer may be slow; the next look signs the rest.
+/// How long a look may spend on signing. A remote signer may be slow; the next look signs the rest.
 pub(super) const SIGNING_LIMIT: Duration = Duration::from_secs(2);
 
-/// What a look has signed.
+/// The transactions that a look has signed.
 #[derive(Default)]
 struct Signed {
     transactions: Vec<NewSignedTransaction>,
-    /// Whether more could have been signed with more time.
+    /// Whether signing ended because the time was over.
     ended_by_time: bool,
 }
 
@@ -36,8 +36,8 @@ struct Candidate {
 }
 
 impl LookAhead<'_> {
-    /// Signs the next withdrawals and sends them, as many as may be in flight. It ends before the first
-    /// one that does not pass the gates or the simulation: its own attempt says why.
+    /// Signs and sends the next withdrawals, up to the limit of transactions in flight. It stops before the first one
+    /// that does not pass the gates or the simulation, whose own attempt reports the reason.
     pub(super) async fn sign_more(
         &self,
         following: &FollowingPayments,
@@ -76,12 +76,12 @@ impl LookAhead<'_> {
         if has_unsettled || !self.has_all(following, account).await {
             return Ok(());
         }
-        // If the look ends here because the signer does not answer, the pause has begun.
+        // The pause begins before signing, so that it applies if the look ends here because the signer does not answer.
         context.ahead_pauses.begin(service_id, first.batch_id, now);
         let signed = self.sign(following, &unsigned, signer, quote, account).await;
         context.ahead_pauses.end(service_id);
         let Signed { transactions: signed, ended_by_time } = signed?;
-        // The price is read by each look. The other causes cost more to find out about.
+        // Each look reads the price anyway, so it needs no pause. The other causes are more expensive to check.
         let stopped_at = unsigned.get(signed.len()).filter(|_| !ended_by_time);
         if let Some(stopped_at) = stopped_at.filter(|it| has_price(&it.payment.pool)) {
             context.ahead_pauses.begin(service_id, stopped_at.batch_id, now);
@@ -122,7 +122,7 @@ impl LookAhead<'_> {
             let draft = TransactionDraft { chain_id, nonce, gas_limit, to, data };
             match sign(signer, &draft, &bid).await {
                 Ok(transaction) => signed.transactions.push(transaction),
-                // Its own attempt says why.
+                // The withdrawal's own attempt reports the reason.
                 Err(_) => break,
             }
         }
@@ -138,7 +138,7 @@ impl LookAhead<'_> {
         Some(Candidate { call, bid })
     }
 
-    /// The gas limits of the first withdrawals, up to one that the pool refuses.
+    /// The gas limits of the withdrawals before the first one that the pool refuses.
     async fn simulate(&self, candidates: &[Candidate]) -> Result<Vec<u64>, NodeError> {
         let mut pools: Vec<Address> = candidates.iter().map(|it| it.call.pool).collect();
         pools.sort_unstable();
@@ -155,14 +155,14 @@ impl LookAhead<'_> {
         Ok(estimates.into_iter().map_while(limit).collect())
     }
 
-    /// What the transactions that are not mined may cost.
+    /// The maximum cost of the transactions that are not mined.
     pub(super) fn reserved(&self, following: &FollowingPayments, mined: u64) -> U256 {
         let behind = following.in_flight().map(|(_, assigned)| assigned);
         let open = behind.chain([self.head]).filter(|assigned| assigned.nonce >= mined);
         open.map(highest_cost).fold(U256::ZERO, U256::saturating_add)
     }
 
-    /// Sends what was signed, if it was stored; otherwise the queue has changed. Returns whether it was.
+    /// Sends the signed transactions if they were stored, and returns whether they were. If not, the queue has changed.
     pub(super) async fn send_if_stored(
         &self,
         signed: &[NewSignedTransaction],
@@ -185,10 +185,10 @@ impl LookAhead<'_> {
     }
 }
 
-/// The most that the gas of a nonce may cost: of one of its transactions.
+/// The maximum cost of the gas for a nonce: that of its most expensive transaction.
 pub(super) fn highest_cost(assigned: &AssignedNonce) -> U256 {
     let cost = |signed: &NewSignedTransaction| {
-        // What cannot be decoded cannot be sent either.
+        // A transaction that cannot be decoded cannot be sent either.
         U256::from(gas_limit(signed).unwrap_or_default()) * U256::from(signed.max_fee)
     };
     assigned.transactions.iter().map(|it| cost(&it.signed)).max().unwrap_or_default()

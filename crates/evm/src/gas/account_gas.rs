@@ -4,7 +4,7 @@ use alloy_primitives::{Address, U256};
 
 use crate::values::GasPrice;
 
-/// What is known of the gas of one gas admin.
+/// What is known about the gas of one gas admin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountGas {
     /// The name that the operator gave it.
@@ -19,38 +19,38 @@ pub struct AccountGas {
     pub cap: GasPrice,
     /// The gas of one withdrawal.
     pub gas_limit: GasLimit,
-    /// Whether it could pay for the gas when that was last needed.
+    /// Whether it could pay for the gas when it last needed to.
     pub can_pay: bool,
     /// How many withdrawals the balance pays for if each costs as much as the cap allows. `None`: the balance
     /// is not known, or gas is free.
     pub withdrawals_left: Option<u64>,
-    /// Whether these are fewer than they should be.
+    /// Whether `withdrawals_left` is below the configured number.
     pub is_low: bool,
     /// Its pools.
     pub pools: Vec<PoolGas>,
 }
 
-/// What is known of the gas of one pool.
+/// What is known about the gas of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolGas {
     /// Its address.
     pub address: Address,
     /// The cap of the gas price.
     pub cap: GasPrice,
-    /// For how long the price has not been below the cap, if it is not.
+    /// For how long the price has been at or above the cap, if it is now.
     pub above_cap_for: Option<Duration>,
     /// The balance of the contract in the chain's own coins, in wei. Balances in tokens are not read.
     pub balance: Seen<U256>,
 }
 
-/// What was last seen of a value on the chain.
+/// The last observation of a value on the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen<T> {
     /// The value, if it was ever read.
     pub value: Option<T>,
     /// How long ago it was read.
     pub age: Option<Duration>,
-    /// Why it could not be read when that was tried last.
+    /// Why the last attempt to read it failed.
     pub error: Option<String>,
 }
 
@@ -63,14 +63,14 @@ impl<T> Default for Seen<T> {
 /// The gas that a withdrawal may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GasLimit {
-    /// That of the last withdrawal that was simulated.
+    /// The gas of the last withdrawal that was simulated.
     Simulated(u64),
-    /// None was simulated since the start: a usual value.
+    /// A usual value, because no withdrawal was simulated since the start.
     Assumed(u64),
 }
 
 impl GasLimit {
-    /// What a withdrawal uses at most of the pools that are known.
+    /// The maximum that a withdrawal from the known pools uses.
     const USUAL: u64 = 100_000;
 
     pub(super) fn of(simulated: Option<u64>) -> Self {
@@ -84,7 +84,7 @@ impl GasLimit {
         }
     }
 
-    /// What it costs at this price, in wei.
+    /// The cost of this gas at this price, in wei.
     fn cost(self, price: GasPrice) -> U256 {
         // Cannot overflow: 64 and 128 bits have a product of at most 192 bits.
         U256::from(self.gas()) * U256::from(price.wei())
@@ -104,7 +104,7 @@ impl GasLimit {
 }
 
 impl AccountGas {
-    /// What the gas of so many withdrawals costs at the present price, in wei.
+    /// The cost of the gas of this many withdrawals at the present price, in wei.
     pub fn cost_of(&self, withdrawals: u64) -> Option<U256> {
         let price = self.price.value?;
         Some(self.gas_limit.cost(price).saturating_mul(U256::from(withdrawals)))

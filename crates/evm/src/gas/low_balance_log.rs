@@ -4,7 +4,7 @@ use log::{info, warn};
 use super::account_gas::AccountGas;
 use crate::memory::Memory;
 
-/// Warns of each gas admin whose balance is low, once until it is not.
+/// Logs a warning about each gas admin whose balance is low, once until it is sufficient again.
 #[derive(Debug, Default)]
 pub(super) struct LowBalanceLog(Memory<Address, bool>);
 
@@ -26,7 +26,7 @@ impl LowBalanceLog {
         }
     }
 
-    /// Whether the balance is low now, if that has changed.
+    /// Whether the balance is low now; `None` if that has not changed.
     fn change(&self, account: &AccountGas) -> Option<bool> {
         self.0.changes(&account.address, account.is_low).then_some(account.is_low)
     }

@@ -1,5 +1,5 @@
-//! What is observed of the gas price and of balances: by each attempt to send, and by a look at the
-//! nodes at intervals, so that a low balance is noticed before it delays a withdrawal.
+//! Observes the gas price and balances: with each attempt to send, and at intervals, so that a low balance is noticed
+//! before it delays a withdrawal.
 
 mod account_gas;
 mod low_balance_log;

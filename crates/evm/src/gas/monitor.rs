@@ -89,7 +89,7 @@ fn gwei(price: GasPrice) -> String {
     price.to_string().trim_end_matches(" gwei").to_owned()
 }
 
-/// A look takes some time, and one may fail.
+/// Longer than one interval, because a look takes some time and one of them may fail.
 fn overdue_after(interval: Duration) -> Duration {
     const SHORTEST: Duration = Duration::from_secs(30);
     (interval * 4).max(SHORTEST)

@@ -11,7 +11,7 @@ use grid_batch_support::lock;
 use super::account_gas::Seen;
 use crate::values::GasPrice;
 
-/// What was seen last of the gas price and of balances.
+/// The last observations of the gas price and of balances.
 #[derive(Debug, Default)]
 pub(crate) struct GasObservations(Mutex<ObservedGas>);
 
@@ -24,15 +24,15 @@ struct ObservedGas {
     without_funds: BTreeSet<Address>,
     /// How many withdrawals were paid after they had ended as failed.
     paid_after_failure: u64,
-    /// Since when the price has not been below each cap that it is not below now.
+    /// For each cap that the price is not below: since when.
     above_since: HashMap<GasPrice, MonotonicTime>,
 }
 
-/// A value that is read again and again.
+/// A value that is read repeatedly.
 #[derive(Debug)]
 struct Observation<T> {
     last: Option<(T, MonotonicTime)>,
-    /// Why it could not be read when that was tried last.
+    /// Why the last attempt to read it failed.
     error: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl<T: Copy> Observation<T> {
 }
 
 impl GasObservations {
-    /// The gas price was read, or could not be.
+    /// Records the gas price, or why it could not be read.
     pub(crate) fn note_price(
         &self,
         price: Result<GasPrice, String>,
@@ -83,12 +83,12 @@ impl GasObservations {
         lock(&self.0).balances.entry(account).or_default().read(balance, now);
     }
 
-    /// The balance could not be read.
+    /// Records that the balance could not be read.
     pub(crate) fn note_balance_error(&self, account: Address, error: &str) {
         lock(&self.0).balances.entry(account).or_default().error = Some(error.to_owned());
     }
 
-    /// What a withdrawal of a gas admin needs, and whether the gas admin can pay for it.
+    /// Records the gas that a withdrawal of a gas admin needs, and whether the gas admin can pay for it.
     pub(crate) fn note_need(&self, account: Address, gas_limit: u64, can_pay: bool) {
         let mut observed = lock(&self.0);
         observed.gas_limits.insert(account, gas_limit);
@@ -123,7 +123,7 @@ impl GasObservations {
         !lock(&self.0).without_funds.contains(&account)
     }
 
-    /// For how long the price has not been below this cap; `None` if it was below it when it was read last.
+    /// For how long the price has been at or above this cap; `None` if it was below the cap when it was last read.
     pub(crate) fn above_for(&self, cap: GasPrice, now: MonotonicTime) -> Option<Duration> {
         lock(&self.0).above_since.get(&cap).map(|since| now.since(*since))
     }

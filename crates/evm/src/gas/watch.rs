@@ -31,7 +31,7 @@ pub struct WatchedAccount {
 
 /// Watches the gas price and the balances of gas admins and pools.
 ///
-/// Only [`look`](Self::look) asks nodes; what was seen last is read from memory.
+/// Only [`look`](Self::look) asks nodes; the other methods return the last observations from memory.
 #[derive(Debug)]
 pub struct GasWatch {
     context: Arc<EvmContext>,
@@ -42,8 +42,8 @@ pub struct GasWatch {
 }
 
 impl GasWatch {
-    /// The balance of an account is low if it pays for fewer withdrawals than `low_balance`. `interval` is how
-    /// often to look.
+    /// The balance of an account is low if it pays for fewer withdrawals than `low_balance`. The caller looks once per
+    /// `interval`.
     pub(crate) fn new(
         context: Arc<EvmContext>,
         accounts: Vec<WatchedAccount>,
@@ -53,10 +53,10 @@ impl GasWatch {
         Self { context, accounts, low_balance, interval, log: LowBalanceLog::default() }
     }
 
-    /// Reads the gas price and all balances, and logs which balances have become low. Returns whether a
-    /// node had all balances. Dropping the future ends the look.
+    /// Reads the gas price and all balances, and logs which balances have become low. Returns whether one node reported
+    /// all balances. Dropping the future ends the look.
     ///
-    /// It also settles the nonces that other programs used of accounts without an open withdrawal, while nodes still
+    /// For accounts without an open withdrawal, it also settles nonces that other programs have used, while nodes still
     /// show the transactions.
     pub async fn look(&self) -> bool {
         let mut error = "no node has confirmed which chain it is on".to_owned();
@@ -80,12 +80,12 @@ impl GasWatch {
         has_succeeded
     }
 
-    /// What was seen last.
+    /// The last observations.
     pub fn accounts(&self) -> Vec<AccountGas> {
         self.accounts.iter().map(|watched| self.account(watched)).collect()
     }
 
-    /// How many withdrawals the chain has paid, since the start, after an operator decided that they are invalid.
+    /// How many withdrawals the chain has paid since the start although an operator had decided that they are invalid.
     pub fn paid_after_failure(&self) -> u64 {
         self.context.gas.paid_after_failure()
     }
@@ -102,10 +102,10 @@ impl GasWatch {
         urls.into_iter().map(client).collect()
     }
 
-    /// The first balance that cannot be read ends the look: the next node may answer.
+    /// Stops at the first balance that cannot be read, because the next node may answer.
     async fn look_at(&self, node: &NodeClient) -> Result<(), NodeError> {
         let context = &self.context;
-        // Without a price, the balances are of interest all the same.
+        // The balances are useful even without a price.
         let _ = context.read_price(node, Urgency::Usual).await;
         for address in self.addresses() {
             let balance = node.balance(address).await?;
@@ -114,8 +114,8 @@ impl GasWatch {
         Ok(())
     }
 
-    /// Finds payments of withdrawals that an operator decided about, and settles nonces of idle accounts. After
-    /// a failure, the next look tries again.
+    /// Finds payments of withdrawals about which an operator has decided, and settles nonces of idle accounts. After a
+    /// failure, the next look tries again.
     async fn settle(&self, nodes: &[NodeClient]) {
         let Some(node) = nodes.first() else { return };
         for WatchedAccount { account: scope, .. } in &self.accounts {

@@ -6,11 +6,11 @@ use tokio::select;
 
 use crate::Evm;
 
-/// Tells when to ask about the withdrawals of a gas admin: at each new block, and when something was
-/// sent.
+/// An event says that it is time to ask about the withdrawals of a gas admin: at each new block, and when a transaction
+/// was sent.
 ///
-/// Blocks are subscribed to where a node offers that, over a websocket at the node's URL; other nodes
-/// are asked for their latest block. All gas admins share that.
+/// If a node offers it, new blocks are subscribed to over a websocket at the node's URL; other nodes are asked for
+/// their latest block. All gas admins share this.
 impl Evm {
     pub(crate) fn subscribe(&self, service_id: &str) -> LedgerEventStream {
         let (watch, service_id) = (Arc::clone(&self.heads), service_id.to_owned());

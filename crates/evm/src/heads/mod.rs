@@ -1,4 +1,4 @@
-//! Tells when to ask about withdrawals: when the chain has a new block, and when something was sent.
+//! Finds out when to ask about withdrawals: when the chain has a new block, and when a transaction was sent.
 
 mod events;
 mod pace;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often the nodes are asked for their latest block: several times for each block, within limits.
+/// How often the nodes are asked for their latest block: several times per block, within limits.
 #[derive(Debug)]
 pub(super) struct Pace {
     interval: Duration,
@@ -18,7 +18,7 @@ impl Pace {
         Self { interval: Self::SHORTEST, last_block: None }
     }
 
-    /// A new block was seen.
+    /// Records that a new block was seen.
     pub(super) fn block(&mut self, now: Instant) {
         if let Some(last) = self.last_block.replace(now) {
             let between = now.duration_since(last) / Self::LOOKS_FOR_A_BLOCK;

@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 const SUBSCRIBE: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}"#;
-/// How long a node without websockets, or without this subscription, is not asked for it again.
+/// How long to wait before a node that does not offer websockets or this subscription is asked for it again.
 const REFUSED_FOR: Duration = Duration::from_mins(10);
-/// How long a broken websocket is not opened again.
+/// How long to wait before a broken websocket is opened again.
 const BROKEN_FOR: Duration = Duration::from_secs(5);
 
-/// A subscription to the new blocks of one node, over a websocket at the URL of its other requests.
+/// A subscription to the new blocks of one node, over a websocket at the URL that its other requests use.
 pub(super) struct HeadSubscription {
     frames: Option<TextFrames>,
     /// When it may be opened.
@@ -46,7 +46,7 @@ impl HeadSubscription {
         }
     }
 
-    /// Waits for a message. Whether it tells of a new block; if the websocket is broken, it does not.
+    /// Waits for a message, and returns whether it reports a new block; `false` if the websocket is broken.
     pub(super) async fn next_block(&mut self) -> bool {
         let Some(frames) = &mut self.frames else { return false };
         match frames.next().await {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn node_with_websockets_tells_of_its_blocks() {
+    async fn node_with_websockets_reports_its_blocks() {
         let options = AnvilOptions { mining: Mining::Manual, ..AnvilOptions::default() };
         let chain = Anvil::start(&options).unwrap();
         let mut subscription = HeadSubscription::new();

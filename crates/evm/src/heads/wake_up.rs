@@ -1,7 +1,8 @@
 use grid_batch_core::ServiceId;
 use tokio::sync::broadcast;
 
-/// Wakes the tasks that wait for events of services for which something was sent. Clones wake the same receivers.
+/// Wakes the tasks that wait for events of a service when a transaction of the service was sent. Clones wake the same
+/// receivers.
 ///
 /// A wake-up only saves time: it may be lost.
 #[derive(Debug, Clone)]
@@ -21,7 +22,7 @@ impl HeadWakeUp {
         Self(broadcast::Sender::new(Self::CAPACITY))
     }
 
-    /// Something of this service was sent to a node.
+    /// Reports that a transaction of this service was sent to a node.
     pub(crate) fn sent(&self, service_id: &ServiceId) {
         // An error means that there is no receiver.
         let _ = self.0.send(service_id.clone());
@@ -38,7 +39,8 @@ impl HeadWakeUp {
 }
 
 impl ServiceWakeUps {
-    /// Waits until something of the service was sent. A lost wake-up may have been about it.
+    /// Waits until a transaction of the service was sent. A lost wake-up counts, because it may have been for this
+    /// service.
     pub(super) async fn next(&mut self) {
         loop {
             match self.receiver.recv().await {
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn service_is_told_of_its_own_transactions_only() {
+    async fn service_is_woken_by_its_own_transactions_only() {
         let wake_up = HeadWakeUp::new();
         let mut of_a = wake_up.of_service("a");
         let second = Duration::from_secs(1);

@@ -14,15 +14,14 @@ use tokio::{
 use super::{pace::Pace, subscription::HeadSubscription};
 use crate::{context::EvmContext, node::NodeClient};
 
-/// How long the nodes are watched after something was sent.
+/// How long the nodes are watched after a transaction was sent.
 const WATCHED_FOR: Duration = Duration::from_mins(5);
 /// The time limit of a request for the latest block.
 const REQUEST_LIMIT: Duration = Duration::from_secs(2);
-/// The longest wait while all nodes tell of their blocks by themselves.
+/// The longest wait while all nodes report their blocks by subscription.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// Watches for new blocks, once for all services that wait for them: the first one that waits does the
-/// work.
+/// Watches for new blocks, once for all services that wait for them. The first one that waits does the work.
 pub(crate) struct HeadWatch {
     context: Arc<EvmContext>,
     state: Mutex<WatchState>,
@@ -52,10 +51,10 @@ impl HeadWatch {
         Self { context, state: Mutex::new(state) }
     }
 
-    /// Waits until there is another block than those that were `seen`.
+    /// Waits until there is a block after those that were `seen`.
     pub(super) async fn changed(&self, service_id: &str, seen: &mut u64) {
         loop {
-            // The lock is fair: after each look it is the turn of another waiting service.
+            // The lock is fair, so after each look it goes to another waiting service.
             let mut state = self.state.lock().await;
             if state.version != *seen {
                 *seen = state.version;
@@ -70,7 +69,7 @@ impl HeadWatch {
 }
 
 impl WatchState {
-    /// While nothing was sent for long, the nodes are left alone until something is.
+    /// If no transaction was sent for long, waits until one is, and meanwhile does not ask the nodes.
     async fn wait_until_watched(&mut self) {
         let mut was_sent = false;
         while matches!(self.sent.try_recv(), Ok(_) | Err(TryRecvError::Lagged(_))) {
@@ -95,7 +94,7 @@ impl WatchState {
         join_all(opening).await;
     }
 
-    /// Waits for a block, or for the time to ask for one.
+    /// Waits for a block, or asks for one when it is time.
     async fn look(&mut self, context: &EvmContext, urls: &[String]) {
         let asked: Vec<String> =
             urls.iter().filter(|url| !self.is_subscribed(url)).cloned().collect();
@@ -109,7 +108,7 @@ impl WatchState {
         }
     }
 
-    /// Waits for a block that a subscription tells of, at most this long. Whether there was one.
+    /// Waits at most this long for a block that a subscription reports. Returns whether there was one.
     async fn wait_for_block(&mut self, longest: Duration) -> bool {
         let open = self.subscriptions.values_mut().filter(|subscription| subscription.is_open());
         let told: Vec<_> = open.map(|subscription| Box::pin(subscription.next_block())).collect();
@@ -127,7 +126,7 @@ impl WatchState {
         self.subscriptions.get(url).is_some_and(HeadSubscription::is_open)
     }
 
-    /// Asks nodes for their latest blocks. Whether one of them has another one than before.
+    /// Asks nodes for their latest blocks. Returns whether the latest block of one of them has changed.
     async fn ask(&mut self, context: &EvmContext, urls: Vec<String>) -> bool {
         let asking = urls.into_iter().map(async |url| {
             let node = NodeClient::new(context.read_http.clone(), url.as_str());

@@ -12,7 +12,7 @@ use super::{
     receipt::{TransactionReceipt, TransactionReceiptJson},
 };
 
-/// The most calls in one request. Providers limit it.
+/// The maximum number of calls in one request. Providers limit it.
 const MOST_CALLS: usize = 32;
 
 /// A method with its parameters.
@@ -21,25 +21,25 @@ type Call = (&'static str, Value);
 /// What each call returned, in order.
 type Answers = Vec<Result<Value, NodeError>>;
 
-/// What a node knows of an account.
+/// What a node knows about an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AccountState {
     /// How many of its transactions are in blocks.
     pub(crate) mined: u64,
-    /// How many are in blocks or pending without a gap. `None`: the node does not tell.
+    /// How many are in blocks or pending without a gap. `None`: the node does not report it.
     pub(crate) pending: Option<u64>,
     /// Its balance, in wei.
     pub(crate) balance: U256,
 }
 
 impl AccountState {
-    /// How many of its transactions the node has, as far as it tells.
+    /// How many of its transactions the node has, as far as it reports them.
     pub(crate) fn count(&self) -> u64 {
         self.pending.unwrap_or_default().max(self.mined)
     }
 }
 
-/// Several calls with one request.
+/// Methods that make several calls with one request.
 impl NodeClient {
     /// The transaction counts and the balance of an account.
     pub(crate) async fn account_state(&self, address: Address) -> Result<AccountState, NodeError> {
@@ -55,7 +55,7 @@ impl NodeClient {
         Ok(AccountState { mined, pending: pending.ok().map(|Quantity(count)| count), balance })
     }
 
-    /// The receipts of transactions, in order, of those that are in a block.
+    /// The receipts of those transactions that are in a block, in order.
     pub(crate) async fn receipts(
         &self,
         hashes: &[B256],
@@ -92,7 +92,7 @@ impl NodeClient {
         estimates.pop().unwrap_or_else(|| Err(missing()))
     }
 
-    /// The gas that each of these calls would need in the next block. Old nodes take no block.
+    /// The gas that each of these calls would need in the next block. Old nodes do not accept the block as a parameter.
     pub(crate) async fn estimate_all(
         &self,
         from: Address,
@@ -124,7 +124,7 @@ impl NodeClient {
         }
     }
 
-    /// Calls all methods. A node that does not take several calls in a request gets one after another.
+    /// Calls all methods. A node that does not accept several calls in a request gets them one after another.
     async fn call_all(&self, calls: Vec<Call>) -> Result<Answers, NodeError> {
         let mut answers = Vec::with_capacity(calls.len());
         for calls in calls.chunks(MOST_CALLS) {
@@ -163,7 +163,7 @@ impl NodeClient {
 fn read_answers(first: u64, count: usize, response: &HttpResponse) -> Result<Answers, NodeError> {
     let body = response.body.as_ref().map_err(|error| NodeError::from(error.clone()))?;
     let Ok(Value::Array(answers)) = serde_json::from_slice(body) else {
-        // A single response: an error, or not one of JSON-RPC.
+        // It is a single response: an error, or not JSON-RPC.
         return Err(result_of(first, response).err().unwrap_or_else(missing));
     };
     let mut by_id: HashMap<u64, Value> =
@@ -175,7 +175,7 @@ fn read_answers(first: u64, count: usize, response: &HttpResponse) -> Result<Ans
     Ok((first..).take(count).map(answer).collect())
 }
 
-/// Whether the node may take single calls all the same.
+/// Whether the node may still accept single calls.
 fn refuses_batches(error: &NodeError) -> bool {
     matches!(
         error,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{error::NodeError, refusal::Refusal};
 
 pub(super) const HEADERS: &[(&str, &str)] = &[("content-type", "application/json")];
-/// The code of too many requests. Besu has it for most refusals, so their words count first.
+/// The error code for too many requests. Besu uses it for most refusals, so the words of the message are checked first.
 const LIMIT_EXCEEDED: i64 = -32_005;
 
 /// A client of one node. Each request is one POST.
@@ -49,7 +49,7 @@ impl NodeClient {
     }
 }
 
-/// The result of this method in its own type.
+/// Converts the result of this method to its type.
 pub(super) fn read_typed<T: DeserializeOwned>(method: &str, result: Value) -> Result<T, NodeError> {
     serde_json::from_value(result).map_err(|error| {
         NodeError::InvalidResponse(format!("{method}: {}", one_line(error.to_string())))
@@ -64,7 +64,7 @@ pub(super) fn result_of(id: u64, response: &HttpResponse) -> Result<Value, NodeE
     }
     let body = response.body.as_ref().map_err(|error| NodeError::from(error.clone()))?;
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
-    // A node that cannot read a request answers it without an id.
+    // A node that cannot parse a request answers without an id.
     let has_our_id = json["id"] == id || json["id"].is_null();
     if let Some(error) = json.get("error").filter(|error| has_our_id && !error.is_null()) {
         return Err(rpc_error(response, error));
@@ -79,7 +79,7 @@ pub(super) fn result_of(id: u64, response: &HttpResponse) -> Result<Value, NodeE
     result_in(json, response)
 }
 
-/// The result in the answer to a call, which is in this response.
+/// The result in the answer to a call, which is part of this response.
 pub(super) fn result_in(mut answer: Value, response: &HttpResponse) -> Result<Value, NodeError> {
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         return Err(rpc_error(response, error));

@@ -40,15 +40,15 @@ impl NodeError {
     const METHOD_NOT_FOUND: i64 = -32_601;
     const METHOD_NOT_SUPPORTED: i64 = -32_004;
 
-    /// The node has removed what was asked for.
+    /// Whether the node has removed the requested data.
     pub(crate) fn is_pruned(&self) -> bool {
         const PRUNED_HISTORY: i64 = 4_444;
         let Self::Rpc { code, message, .. } = self else { return false };
         *code == PRUNED_HISTORY || message.to_lowercase().contains("pruned")
     }
 
-    /// The node may show the events of fewer blocks. Its words differ too much between nodes to be listed,
-    /// except where they tell a range of blocks from too many requests.
+    /// Whether the node may accept the request for fewer blocks. The messages of nodes differ too much to be listed;
+    /// words are only checked where they distinguish a range of blocks from too many requests.
     pub(crate) fn may_accept_fewer_blocks(&self) -> bool {
         match self {
             Self::Rpc { .. } => !self.is_method_not_found(),
@@ -60,13 +60,13 @@ impl NodeError {
         }
     }
 
-    /// The method takes fewer parameters at this node.
+    /// Whether the method takes fewer parameters at this node.
     pub(crate) fn is_too_many_arguments(&self) -> bool {
         matches!(self, Self::Rpc { message, .. } if message.contains("too many arguments"))
     }
 
-    /// The node does not have the requested method. Nodes that do not use the code of JSON-RPC for this
-    /// say it in their message.
+    /// Whether the node does not have the requested method. Nodes that do not use the JSON-RPC code for this say so in
+    /// their message.
     pub(crate) fn is_method_not_found(&self) -> bool {
         let Self::Rpc { code, message, .. } = self else { return false };
         match *code {

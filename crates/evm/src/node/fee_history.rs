@@ -2,7 +2,7 @@ use serde::Deserialize;
 
 use super::quantity::Quantity;
 
-/// The fees of the latest blocks, in wei for a unit of gas.
+/// The fees of the latest blocks, in wei per unit of gas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FeeHistory {
     /// The base fee of the next block. `None`: the chain has no base fee.
@@ -11,13 +11,13 @@ pub(crate) struct FeeHistory {
     pub(crate) blocks: Vec<BlockTip>,
 }
 
-/// What a transaction with a low bid paid in a block, in wei for a unit of gas.
+/// What a transaction with a low bid paid in a block, in wei per unit of gas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockTip {
     /// The part that was burned.
     pub(crate) base_fee: u128,
-    /// The part that went to the block producer, zero in an empty block: a fifth of the block's gas
-    /// paid less or as much.
+    /// The part that went to the block producer: the 20th percentile of the tips, weighted by gas. Zero in an empty
+    /// block.
     pub(crate) tip: u128,
 }
 

@@ -83,7 +83,7 @@ impl NodeClient {
         self.number("eth_getTransactionCount", json!([address, block])).await
     }
 
-    /// The number of transactions of an account, pending ones included. `None`: the node does not tell it.
+    /// The number of transactions of an account, including pending ones. `None`: the node does not report it.
     pub(crate) async fn pending_count(&self, address: Address) -> Result<Option<u64>, NodeError> {
         match self.transaction_count(address, BlockTag::Pending).await {
             Err(NodeError::Rpc { .. }) => Ok(None),
@@ -164,8 +164,8 @@ impl NodeClient {
         Ok(Some(details))
     }
 
-    /// The hashes of the transactions in which these contracts emitted an event, from one block to
-    /// another, in order. A range that is too long for the node is halved until it is accepted.
+    /// The hashes of the transactions in this range of blocks in which these contracts emitted an event, in order. A
+    /// range that is too long for the node is halved until it is accepted.
     pub(crate) async fn transactions_with_event(
         &self,
         contracts: &[Address],

@@ -13,7 +13,7 @@ pub(crate) struct TransactionReceipt {
     pub(crate) block: BlockId,
     pub(crate) logs: Vec<EventLog>,
     pub(crate) gas_used: Option<u64>,
-    /// In wei, for a unit of gas.
+    /// In wei per unit of gas.
     pub(crate) gas_price: Option<u128>,
 }
 

@@ -1,6 +1,6 @@
 use super::error::NodeError;
 
-/// Why a node refused a transaction, by the words of its error. Error codes differ between nodes.
+/// Why a node refused a transaction, according to the words of its error, because error codes differ between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// It already has this transaction.
@@ -25,14 +25,14 @@ pub(crate) enum Refusal {
     FeeAboveNodeCap,
     /// The chain does not have transactions of this type.
     TypeNotSupported,
-    /// Another property of the transaction is refused, such as its size or its sender.
+    /// Another property of the transaction is not accepted, such as its size or its sender.
     Invalid,
     /// The words are not known.
     Unrecognized,
 }
 
-/// The words of geth, erigon, nethermind, besu, reth, anvil and hardhat. The first match counts, so more
-/// specific words come first.
+/// The messages of geth, erigon, nethermind, besu, reth, anvil and hardhat. The first match is used, so more specific
+/// words come first.
 const WORDS: &[(&str, Refusal)] = &[
     ("already known", Refusal::Known),
     ("already imported", Refusal::Known),
@@ -114,8 +114,7 @@ impl Refusal {
         }
     }
 
-    /// What is wrong with the transaction, if the same bytes will be refused again until the node or the
-    /// chain has changed.
+    /// What is wrong with the transaction, if the same bytes will be refused until the node or the chain has changed.
     pub(crate) const fn lasting_reason(self) -> Option<&'static str> {
         match self {
             Self::GasLimitTooHigh => Some("its gas limit is above that of a block"),
@@ -142,7 +141,7 @@ impl Refusal {
     }
 }
 
-/// Whether whole words match: "unknown transaction" is not "known transaction".
+/// Whether whole words match: "unknown transaction" must not match "known transaction".
 fn has_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, _)| {
         let before = text[..at].chars().next_back();

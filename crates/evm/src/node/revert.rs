@@ -7,7 +7,7 @@ use super::error::NodeError;
 /// geth's error code of a reverted call.
 const REVERTED: i64 = 3;
 
-/// The words of nodes for calls that fail in another way, and how they are reported.
+/// The messages of nodes about calls that fail in another way, and the reasons that are reported for them.
 const OTHER_FAILURES: [(&str, &str); 5] = [
     ("out of gas", "it needs more gas than allowed"),
     ("outofgas", "it needs more gas than allowed"),
@@ -56,7 +56,7 @@ fn panic_text(panic: &Panic) -> String {
     }
 }
 
-/// A custom error: only its contract defines its name.
+/// A custom error in hex, because its name is only defined in the contract.
 fn custom_error(data: &[u8]) -> String {
     let shown = &data[..data.len().min(SHOWN)];
     let more = if shown.len() < data.len() { "…" } else { "" };

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::{client::NodeClient, error::NodeError, quantity::Quantity};
 
-/// How far a node that is syncing has come, as far as it tells.
+/// The progress of a node that is syncing, as far as the node reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SyncProgress {
     pub(crate) current: Option<u64>,
@@ -18,7 +18,7 @@ struct SyncProgressJson {
 }
 
 impl NodeClient {
-    /// How far the node has synced. `None`: it is not syncing, or does not tell.
+    /// How far the node has synced. `None`: it is not syncing, or does not report it.
     pub(crate) async fn sync_progress(&self) -> Result<Option<SyncProgress>, NodeError> {
         match self.request::<Value>("eth_syncing", json!([])).await {
             Ok(Value::Bool(false)) | Err(NodeError::Rpc { .. }) => Ok(None),
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn progress_is_what_the_node_tells() {
+    async fn progress_is_what_the_node_reports() {
         let told = json!({"result": {"currentBlock": "0x5", "highestBlock": "0x384"}});
         let some = SyncProgress { current: Some(5), highest: Some(900) };
         assert_eq!(progress(told).await, Ok(Some(some)));

@@ -45,7 +45,7 @@ impl From<TransactionJson> for ChainTransaction {
     }
 }
 
-/// A transaction that a node has, with what it does and its signed bytes.
+/// A transaction that a node has, with its effect and its signed bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TransactionDetails {
     pub(crate) transaction: ChainTransaction,
@@ -53,7 +53,7 @@ pub(crate) struct TransactionDetails {
     pub(crate) to: Option<Address>,
     pub(crate) value: U256,
     pub(crate) input: Bytes,
-    /// `None`: it is not of a kind that this server signs, or the response is not complete.
+    /// `None`: this server does not sign transactions of this kind, or the response is incomplete.
     pub(crate) signed: Option<NewSignedTransaction>,
 }
 
@@ -68,13 +68,13 @@ impl TransactionDetails {
         Ok(Self { transaction, to, value, input, signed })
     }
 
-    /// Whether it only uses its nonce: an empty transfer from the account to itself.
+    /// Whether it is an empty transfer from the account to itself, which only uses its nonce.
     pub(crate) fn is_filler(&self) -> bool {
         self.to == Some(self.transaction.from) && self.value.is_zero() && self.input.is_empty()
     }
 }
 
-/// The fields of a transaction in a node's response. Those that cannot be read are left out.
+/// The fields of a transaction in a node's response. Fields that cannot be read are left out.
 struct Fields<'a>(&'a Value);
 
 impl Fields<'_> {
@@ -86,7 +86,7 @@ impl Fields<'_> {
         self.read(name).map(|Quantity(number)| number)
     }
 
-    /// The signed bytes. Their hash proves that they are those of the transaction.
+    /// The signed bytes. Their hash proves that they belong to the transaction.
     fn signed(&self, transaction: &ChainTransaction) -> Option<NewSignedTransaction> {
         let (envelope, max_fee, tip) = match self.number::<u64>("type") {
             None | Some(0) => self.legacy(transaction.nonce)?,

@@ -7,7 +7,7 @@ use crate::{
     pool::{PoolCall, withdrawal_id},
 };
 
-/// How a withdrawal ended, by a final transaction.
+/// How a withdrawal ended, according to a final transaction.
 pub(crate) async fn final_result(
     mined: &MinedTransaction<'_>,
     node: &NodeClient,
@@ -46,7 +46,7 @@ fn succeeded(block: u64, id: Option<U256>) -> (NonceOutcome, String) {
     (NonceOutcome::Withdrawn { withdrawal_id }, note)
 }
 
-/// Why the pool refused. A receipt has no reason, so the call is repeated as of that block.
+/// Why the pool refused. A receipt has no reason, so the call is repeated on the state of that block.
 async fn reason_at(
     block: u64,
     node: &NodeClient,
@@ -58,7 +58,7 @@ async fn reason_at(
         Ok(_) => Ok("the reason is unknown; the same call succeeds now".to_owned()),
         Err(error) => match (revert_reason(&error), error) {
             (Some(reason), _) => Ok(reason),
-            // The node no longer has the state of that block.
+            // The node has removed the state of that block.
             (None, NodeError::Rpc { .. }) => Ok("the node does not know the reason".to_owned()),
             (None, error) => Err(error),
         },

@@ -12,13 +12,13 @@ use crate::{
 pub(crate) enum Finality {
     /// It has too few confirmations.
     Unconfirmed,
-    /// It has enough confirmations at its node, and other nodes have another block.
+    /// It has enough confirmations at its node, but other nodes have another block.
     Disputed(Dispute),
-    /// It has enough confirmations, and the other nodes do not contradict.
+    /// It has enough confirmations, and the other nodes do not contradict it.
     Final,
 }
 
-/// Nodes have another block at the height of a block that is confirmed at one node.
+/// A disagreement: nodes have another block at the height of a block that is confirmed at one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dispute {
     block: BlockId,
@@ -40,12 +40,13 @@ impl fmt::Display for Dispute {
     }
 }
 
-/// Tells which blocks of a node are final. It reads each block once, so it is for one look at the chain.
+/// Finds out which blocks of a node are final. It reads each block only once, so it must not be used for longer than
+/// one look at the chain.
 pub(crate) struct FinalBlocks<'a> {
     account: Account<'a>,
     node: &'a NodeClient,
     confirmations: Confirmations<'a>,
-    /// The block that the other nodes did not contradict when they were last asked.
+    /// A block that the other nodes did not contradict when they were last asked.
     agreed: Option<BlockId>,
 }
 
@@ -55,8 +56,8 @@ impl<'a> Account<'a> {
         FinalBlocks { account: *self, node, confirmations, agreed: None }
     }
 
-    /// Asks the other nodes whether they have a block that one node shows. `None`: no node has another
-    /// block at its height, or more nodes have this one than another.
+    /// Asks the other nodes whether they have a block that one node shows. `None`: no node has another block at this
+    /// height, or more nodes have this block than another one.
     ///
     /// A node that does not answer, or has no block at that height yet, counts for neither.
     pub(crate) async fn find_dispute(
@@ -93,12 +94,12 @@ impl FinalBlocks<'_> {
     }
 }
 
-/// The number of the block that gives this one enough confirmations.
+/// The number of the block with which this one has enough confirmations.
 pub(super) fn confirmed_by(block: BlockId, confirmations: u64) -> u64 {
     block.number.saturating_add(confirmations.saturating_sub(1))
 }
 
-/// Tells which blocks of a node have enough confirmations.
+/// Finds out which blocks of a node have enough confirmations.
 struct Confirmations<'a> {
     node: &'a NodeClient,
     confirmations: u64,
@@ -110,8 +111,8 @@ impl<'a> Confirmations<'a> {
         Self { node, confirmations, blocks: HashMap::new() }
     }
 
-    /// Several nodes may answer behind one URL, and one that lags may show a block that the others have
-    /// replaced. So block numbers prove nothing: the parent hashes are followed down to this block.
+    /// Several nodes may answer behind one URL, and a lagging one may show a block that the others have replaced. Block
+    /// numbers therefore prove nothing, and the parent hashes are followed down to this block.
     async fn is_enough(&mut self, block: BlockId) -> Result<bool, NodeError> {
         let last = confirmed_by(block, self.confirmations);
         let Some(mut current) = self.block(last).await? else { return Ok(false) };
@@ -151,8 +152,8 @@ mod tests {
         hash
     }
 
-    /// Several nodes behind one URL: blocks up to the first number are on branch 1, those up to the
-    /// next one on branch 2. Only blocks can be requested.
+    /// Several nodes behind one URL. Blocks up to the first number are on branch 1, those up to the next number on
+    /// branch 2, and so on. Only blocks can be requested.
     async fn node_on(ends: &[u64]) -> (TestServer, NodeClient) {
         let branch_of = |number: u64| {
             let branch = ends.iter().position(|end| number <= *end);

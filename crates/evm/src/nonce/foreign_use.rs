@@ -9,14 +9,14 @@ use crate::{
     node::{BlockTag, NodeClient, NodeError},
 };
 
-/// The longest step back in the search, in blocks. Most nodes keep the state of far fewer.
+/// The longest step back in the search, in blocks. Most nodes keep the state of far fewer blocks.
 const LONGEST_STEP: u64 = 1 << 16;
 
 impl<'a> Account<'a> {
-    /// Whether this transaction, which was not signed here, has used this nonce and is final at this many
-    /// nodes. Nodes that are not used count as those that do not show it.
+    /// Whether this transaction, which was not signed here, has used this nonce and is final at this many nodes. Nodes
+    /// that are not used count as not showing it.
     ///
-    /// That no node shows one of our transactions proves nothing: a node has to show the foreign one.
+    /// If no node shows one of our transactions, this proves nothing: a node must show the foreign one.
     pub(crate) async fn is_foreign_use_final(
         &self,
         nonce: u64,
@@ -59,7 +59,7 @@ impl<'a> Account<'a> {
         assigned: &AssignedNonce,
     ) -> Result<Option<B256>, NodeError> {
         self.check_chain(node).await?;
-        // The transaction that was found before needs no search while it is in a block.
+        // While the transaction that was found earlier is in a block, no search is needed.
         if let Some(hash) = assigned.foreign_hash.map(B256::from)
             && node.transaction(hash).await?.is_some_and(|found| found.transaction.block.is_some())
         {
@@ -79,7 +79,7 @@ pub(crate) async fn search_blocks(
     Ok(transactions.into_iter().find(|it| it.uses(admin, nonce)).map(|it| it.hash))
 }
 
-/// The first block whose transaction count covers the nonce: steps back that double, then a binary
+/// The first block whose transaction count covers the nonce. It is found with doubling steps back and then a binary
 /// search.
 async fn block_that_used(
     node: &NodeClient,
@@ -111,7 +111,7 @@ async fn block_that_used(
     Ok(Some(used))
 }
 
-/// Whether the nonce was used up to this block; `None` if the node no longer has that state.
+/// Whether the nonce was used up to this block; `None` if the node has removed that state.
 async fn is_used_at(
     node: &NodeClient,
     admin: Address,

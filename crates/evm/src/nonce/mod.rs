@@ -1,5 +1,5 @@
-//! What nodes show about a nonce: whether it was used, by which transaction, and whether that is
-//! final. Sending, status reading and evidence all decide on it.
+//! What nodes show about a nonce: whether it was used, by which transaction, and whether this is final. Sending, status
+//! reading and evidence all depend on it.
 
 mod final_result;
 mod finality;

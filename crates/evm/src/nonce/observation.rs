@@ -27,9 +27,8 @@ pub(crate) struct MinedTransaction<'a> {
 impl<'a> NonceObservation<'a> {
     /// Asks a node about a nonce of this account.
     ///
-    /// The transaction count is read first. If it does not cover the nonce, the nonce was not mined,
-    /// whatever an outdated receipt says. If it does and the transaction is ours, a receipt that is
-    /// read afterwards shows it.
+    /// The transaction count is read first. If it does not cover the nonce, the nonce was not used, even if an outdated
+    /// receipt says otherwise. If it does, and the transaction is ours, a receipt that is read afterwards shows it.
     pub(crate) async fn read(
         node: &NodeClient,
         admin: Address,
@@ -46,8 +45,8 @@ impl<'a> NonceObservation<'a> {
         Ok(if is_used { Self::UsedElsewhere } else { Self::NotFound })
     }
 
-    /// Which observation counts when nodes differ: the higher one. A block counts more than a
-    /// pending transaction, because a node that is cut off from the network keeps it pending forever.
+    /// When nodes differ, the observation with the higher weight is used. A block outweighs a pending transaction,
+    /// because a node that is cut off from the network keeps a transaction pending forever.
     pub(crate) fn weight(&self) -> u8 {
         match self {
             Self::Mined(_) => 3,
@@ -59,7 +58,7 @@ impl<'a> NonceObservation<'a> {
 }
 
 impl MinedTransaction<'_> {
-    /// What is reported about it when it is final.
+    /// The report about it when it is final.
     pub(crate) fn report(&self) -> FinalTransaction {
         FinalTransaction {
             hash: self.signed.hash,
@@ -77,7 +76,7 @@ impl MinedTransaction<'_> {
     }
 }
 
-/// Any of the transactions may be mined; usually it is the last one.
+/// Any of the transactions may be mined; it is usually the last one.
 async fn find_mined<'a>(
     node: &NodeClient,
     assigned: &'a AssignedNonce,

@@ -10,7 +10,7 @@ use crate::{
     node::{NodeClient, NodeError},
 };
 
-/// The observation that counts most, and the node that made it.
+/// The observation with the highest weight, and the node that made it.
 #[derive(Debug)]
 pub(crate) struct BestObservation<'n, 'a> {
     pub(crate) node: &'n NodeClient,
@@ -20,8 +20,8 @@ pub(crate) struct BestObservation<'n, 'a> {
 }
 
 impl<'n> Account<'n> {
-    /// Asks the nodes in turn about a nonce, until one shows a final transaction. Otherwise the
-    /// observation with the highest weight counts, so that no node hides what another one shows.
+    /// Asks the nodes in turn about a nonce until one shows a final transaction. If none does, the observation with the
+    /// highest weight is used, so that no node hides what another one shows.
     ///
     /// A node that fails is skipped. If all fail, the first error is returned.
     pub(crate) async fn observe<'a>(
@@ -60,7 +60,7 @@ impl<'n> Account<'n> {
                 }
                 finality
             }
-            // On another chain the account has other transactions.
+            // The node may be on another chain, where the account has other transactions.
             NonceObservation::UsedElsewhere => {
                 self.check_chain(node).await?;
                 Finality::Unconfirmed

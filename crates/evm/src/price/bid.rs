@@ -6,21 +6,22 @@ use super::{
 };
 use crate::values::GasPrice;
 
-/// What a transaction offers for a unit of gas, in wei.
+/// What a transaction offers per unit of gas, in wei.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bid {
-    /// The highest price that it pays.
+    /// The highest price that it may pay.
     pub(crate) max_fee: u128,
-    /// The part of it that goes to the block producer.
+    /// The part of the price that goes to the block producer.
     pub(crate) tip: u128,
-    /// The chain has no base fee: the transaction has one price, which is both.
+    /// Whether the chain has no base fee, so that the transaction has a single price, which is both `max_fee` and
+    /// `tip`.
     pub(crate) is_legacy: bool,
 }
 
 impl Bid {
-    /// The bid at this price: twice the base fee and the tip, so that it stays valid while the base
-    /// fee rises, and never more than the cap. A bid that could not be raised below the cap is the cap, where
-    /// it is only a limit.
+    /// The bid at this price: twice the base fee plus the tip, so that it stays valid while the base fee rises, but
+    /// never more than the cap. If such a bid could not be raised later without exceeding the cap, it is the cap
+    /// itself, unless the chain has no base fee.
     pub(crate) fn new(quote: &GasQuote, cap: GasPrice) -> Self {
         let max_fee = match quote.base {
             BaseFee::Fee(base) => base.saturating_mul(2).saturating_add(quote.tip),
@@ -37,7 +38,7 @@ impl Bid {
         Self { max_fee, tip, is_legacy: quote.base == BaseFee::None }
     }
 
-    /// The most that this much gas may cost.
+    /// The maximum cost of this much gas.
     pub(crate) fn cost(&self, gas_limit: u64) -> U256 {
         // Cannot overflow: 64 and 128 bits have a product of at most 192 bits.
         U256::from(gas_limit) * U256::from(self.max_fee)
@@ -56,9 +57,9 @@ pub(crate) struct HighestFees {
     pub(crate) tip: u128,
 }
 
-/// The bid of a transaction that replaces those with its nonce. `None`: the cap or the price gate forbids it.
+/// The bid of a transaction that replaces those with the same nonce. `None`: the cap or the price gate forbids it.
 ///
-/// Nodes require a tenth or an eighth more of both fees.
+/// Nodes require that both fees be a tenth or an eighth higher.
 pub(crate) fn raise_bid(highest: HighestFees, quote: &GasQuote, cap: GasPrice) -> Option<Bid> {
     let current = price_gate(quote, cap).ok()?;
     let max_fee = current.max_fee.max(an_eighth_more(highest.max_fee));
@@ -67,7 +68,7 @@ pub(crate) fn raise_bid(highest: HighestFees, quote: &GasQuote, cap: GasPrice) -
     (max_fee <= cap.wei()).then_some(Bid { max_fee, tip, ..current })
 }
 
-/// What a replacement of a transaction with this fee must offer at least.
+/// The minimum that a replacement of a transaction with this fee must offer.
 fn an_eighth_more(fee: u128) -> u128 {
     fee.saturating_add(fee.div_ceil(8).max(1))
 }

@@ -14,8 +14,7 @@ pub(crate) struct Oracle {
     options: OracleOptions,
 }
 
-/// Why an oracle gave no price. The rest of its response is left out: it may repeat a secret of the
-/// URL.
+/// Why an oracle returned no price. The response itself is left out, because it may repeat a secret of the URL.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum OracleError {
     #[error(transparent)]
@@ -59,7 +58,7 @@ impl Oracle {
         let pointer = &self.options.pointer;
         let missing = || OracleError::Missing { pointer: pointer.clone() };
         let gwei = json.pointer(pointer).and_then(number).ok_or_else(missing)?;
-        // Calculated prices have more digits than a wei; they are rounded.
+        // Calculated prices may have more digits than a wei, so they are rounded.
         let price: GasPrice = format!("{gwei:.9}").parse().map_err(OracleError::Price)?;
         match price.wei() {
             0 => Err(OracleError::Zero),

@@ -7,15 +7,15 @@ use super::{
 };
 use crate::node::{FeeHistory, NodeClient, NodeError};
 
-/// The highest tip while too few blocks show what others pay: 1 gwei.
+/// The limit on the tip while too few blocks show what others pay: 1 gwei.
 const TIP_ON_AN_IDLE_CHAIN: u128 = 1_000_000_000;
 
 /// How soon a transaction is to be mined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// It is the first one with its nonce.
+    /// It is the first transaction with its nonce.
     Usual,
-    /// An earlier one with its nonce was not mined in time.
+    /// An earlier transaction with its nonce was not mined in time.
     Late,
 }
 
@@ -24,9 +24,9 @@ pub(crate) enum Urgency {
 pub(crate) enum GasPriceSource {
     /// The node only.
     Node,
-    /// The node, and this oracle if the node fails.
+    /// The node, or this oracle if the node fails.
     NodeFirst(Oracle),
-    /// This oracle, and the node if the oracle fails. The base fee always comes from the node.
+    /// This oracle, or the node if the oracle fails. The base fee always comes from the node.
     OracleFirst(Oracle),
 }
 
@@ -97,9 +97,9 @@ async fn node_price(
     }
 }
 
-/// What others paid in the latest blocks. If too few blocks show that, the node's suggestion up to a low
-/// maximum, because it follows the same few transactions and those of this process. A transaction that was
-/// not mined in time offers at least what the node suggests. Never more than the limit.
+/// What others paid in the latest blocks. If too few blocks show this, the node's suggestion up to a low maximum,
+/// because the suggestion is based on the same few transactions and on those of this process. A transaction that was
+/// not mined in time offers at least what the node suggests. The tip never exceeds the limit.
 async fn tip(
     node: &NodeClient,
     history: &FeeHistory,
@@ -116,7 +116,7 @@ async fn tip(
     Ok(tip.clamp(1, tips.highest()))
 }
 
-/// The tip that the node suggests, or what is left of its gas price.
+/// The tip that the node suggests, or its gas price minus the base fee.
 async fn suggested_tip(node: &NodeClient, base_fee: u128) -> Result<u128, NodeError> {
     if let Some(tip) = node.max_priority_fee().await? {
         return Ok(tip);
@@ -133,7 +133,7 @@ use crate::values::GasPrice;
 
 #[cfg(test)]
 impl GasPriceSource {
-    /// The current gas price before anything was signed, with any tip.
+    /// The current gas price while no transactions of this process are known.
     pub(crate) async fn quote(&self, node: &NodeClient) -> Result<GasQuote, NoPriceError> {
         self.quote_with(node, &Tips::new(GasPrice::from_wei(u128::MAX)), Urgency::Usual).await
     }

@@ -18,7 +18,7 @@ pub(crate) struct GasQuote {
 pub(crate) enum BaseFee {
     /// This many wei.
     Fee(u128),
-    /// The chain has no base fee; its transactions have one price.
+    /// The chain has no base fee; its transactions have a single price.
     None,
     /// The node did not report it.
     Unknown,
@@ -43,12 +43,12 @@ impl GasQuote {
         Self { base: BaseFee::None, tip: price, price, source: QuoteSource::Node }
     }
 
-    /// An oracle's price, while the node reports none.
+    /// An oracle's price when the node reports none.
     pub(crate) fn oracle_only(price: u128) -> Self {
         Self { base: BaseFee::Unknown, tip: price, price, source: QuoteSource::Oracle }
     }
 
-    /// The oracle's price on the chain of this quote, and at least one wei above the base fee.
+    /// The oracle's price on the chain of this quote, but at least one wei above the base fee.
     pub(crate) fn with_oracle_price(self, price: u128) -> Self {
         let quote = match self.base {
             BaseFee::Fee(base_fee) => {

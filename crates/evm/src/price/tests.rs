@@ -29,7 +29,7 @@ async fn oracle_returning(body: &str) -> (TestServer, Oracle) {
     (server, oracle)
 }
 
-/// A node with these methods only.
+/// A node that has only these methods.
 async fn node_with(answers: Value) -> (TestServer, NodeClient) {
     let unknown = json!({"error": {"code": -32601, "message": "no such method"}});
     node_with_methods(move |method| match answers.get(method) {
@@ -59,7 +59,7 @@ async fn gas_is_free_where_the_node_asks_for_nothing() {
         let (_server, node) = node_with(json!({
             "eth_feeHistory": {"baseFeePerGas": [base_fee, base_fee], "reward": []},
             "eth_maxPriorityFeePerGas": suggested,
-            // A base fee of zero counts as none.
+            // A base fee of zero is treated as no base fee.
             "eth_gasPrice": suggested,
         }))
         .await;

@@ -5,10 +5,9 @@ use grid_batch_withdrawals::NewSignedTransaction;
 
 use crate::{node::BlockTip, values::GasPrice};
 
-/// The tip that is offered to block producers: what others paid lately, and never more than a limit.
+/// The tip that is offered to block producers: what others paid lately, but at most a limit.
 ///
-/// Transactions of this process are left out. Otherwise one with a high tip would keep the
-/// next ones as high.
+/// Transactions of this process are left out. Otherwise one with a high tip would keep the tips of the next ones high.
 #[derive(Debug)]
 pub(crate) struct Tips {
     highest: u128,
@@ -32,10 +31,10 @@ impl OwnFees {
 impl Tips {
     /// How many transactions of this process are remembered.
     const CAPACITY: usize = 256;
-    /// With fewer blocks, a few outliers would decide.
+    /// With fewer blocks, a few outliers would determine the tip.
     const FEWEST_BLOCKS: usize = 5;
 
-    /// Tips up to this limit.
+    /// Offers tips up to this limit.
     pub(crate) fn new(highest: GasPrice) -> Self {
         Self { highest: highest.wei().max(1), own: Mutex::default() }
     }
@@ -54,8 +53,7 @@ impl Tips {
         own.push_back(OwnFees { max_fee: signed.max_fee, tip: signed.tip });
     }
 
-    /// The 20th percentile of what others paid in these blocks. `None`: too few blocks have
-    /// transactions of others to tell.
+    /// The 20th percentile of what others paid in these blocks. `None`: too few blocks have transactions of others.
     pub(super) fn of_blocks(&self, blocks: &[BlockTip]) -> Option<u128> {
         let mut tips = self.of_others(blocks);
         if tips.len() < Self::FEWEST_BLOCKS {
@@ -65,8 +63,8 @@ impl Tips {
         tips.get((tips.len() - 1) / 5).copied()
     }
 
-    /// The tips of the blocks that are neither empty nor show a transaction of this process. Each
-    /// transaction explains one block: the others with the same tip count.
+    /// The tips of the blocks that are not empty and do not show a transaction of this process. Each own transaction
+    /// excludes one block; further blocks with the same tip are included.
     fn of_others(&self, blocks: &[BlockTip]) -> Vec<u128> {
         let mut own: Vec<OwnFees> = lock(&self.own).iter().copied().collect();
         let mut tips = Vec::new();

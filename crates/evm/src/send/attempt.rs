@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct SendAttempt<'a> {
     pub(super) context: &'a EvmContext,
     pub(super) node: NodeClient,
-    /// This node, and then the others.
+    /// This node first, then the others.
     pub(super) nodes: Vec<NodeClient>,
     pub(super) batch: BatchAttempt,
     pub(super) scope: &'a AccountScopeId,
@@ -51,7 +51,7 @@ impl<'a> SendAttempt<'a> {
         Ok(Self { context, node, nodes, batch, scope, admin: scope.address(), payment })
     }
 
-    /// Reads the withdrawal again: what the chain has paid is settled now.
+    /// Reads the withdrawal again, after the nonces that the chain has used were settled.
     pub(super) async fn reload(&mut self) -> SendResult<()> {
         self.payment = read_payment(self.context, &self.batch).await?;
         Ok(())
@@ -79,7 +79,7 @@ impl<'a> SendAttempt<'a> {
         &self.batch.service_id
     }
 
-    /// Signs for the gas admin.
+    /// The signer of the gas admin.
     pub(super) fn signer(&self) -> SendResult<&'a AccountSigner> {
         let admin = self.admin;
         let no_signer = || {
@@ -106,8 +106,8 @@ impl<'a> SendAttempt<'a> {
         answer::parked(reason, self.context.options.gate_interval)
     }
 
-    /// Parks the withdrawal and those of its pool, until its gate is checked again. Those of other pools may overtake
-    /// it, unless it may have been sent with a nonce before: then the order of nonces must stay.
+    /// Parks the withdrawals of the pool until its gate is checked again. Those of other pools may overtake them,
+    /// unless this withdrawal may have been sent with a nonce before, because the order of nonces must then be kept.
     pub(super) fn pool_parked(&self, reason: impl Display) -> SubmissionAnswer {
         if self.payment.is_restored || self.payment.nonce.is_some() {
             return self.parked(reason);
@@ -116,7 +116,7 @@ impl<'a> SendAttempt<'a> {
         SubmissionAnswer { outcome: Outcome::PoolParked, ..self.parked(reason) }
     }
 
-    /// The answer for a cancelled withdrawal that no signed transaction can pay.
+    /// The answer for a cancelled withdrawal that cannot be paid by any signed transaction.
     pub(super) fn cancelled(&self) -> SubmissionAnswer {
         match &self.payment.nonce {
             Some(AssignedNonce { nonce, .. }) => answer::rejected(format_args!(
@@ -126,7 +126,7 @@ impl<'a> SendAttempt<'a> {
         }
     }
 
-    /// The answer if nothing was signed. No nonce was used, so the withdrawal waits for the signer.
+    /// The answer if nothing was signed. No nonce was used, and the withdrawal waits for the signer.
     pub(super) fn not_signed(&self, error: SigningError) -> SubmissionAnswer {
         match error {
             SigningError::Stored(error) => answer::refused(error),
@@ -134,8 +134,8 @@ impl<'a> SendAttempt<'a> {
         }
     }
 
-    /// The transaction that the store has stored. It stores none if the attempt is no longer
-    /// current; then it must not be sent either.
+    /// The transaction that was stored. If the attempt is no longer current, nothing is stored, and nothing must be
+    /// sent.
     pub(super) fn stored(
         &self,
         result: BatchResult<Option<SignedTransaction>>,

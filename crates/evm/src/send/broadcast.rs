@@ -13,7 +13,7 @@ impl SendAttempt<'_> {
         let sent = self.node.send_raw_transaction(&signed.bytes).await;
         let error = sent.as_ref().err().map(ToString::to_string);
         if let Err(error) = context.store.mark_all_sent(&[(signed.hash, error)]).await {
-            // The transaction was sent; nothing depends on this record.
+            // The transaction was sent, and nothing depends on this record.
             warn!(service:% = self.service_id(), error:%; "cannot record that a transaction was sent");
         }
         match sent {
@@ -37,17 +37,17 @@ impl SendAttempt<'_> {
             Refusal::Known | Refusal::ReplacementUnderpriced => answer::accepted(),
             Refusal::FeeTooLow => self.refused_fee(signed, error).await,
             Refusal::InsufficientFunds => self.parked(error),
-            // The node lags behind; it certainly did not take the transaction.
+            // The node lags behind, and certainly did not accept the transaction.
             Refusal::NonceTooHigh => answer::node_answer(Outcome::Busy, error),
             Refusal::NodeBusy => self.unless_known(signed, Outcome::Busy, error).await,
-            // The nonce was used, by us or by another program: the readers find out.
+            // The nonce was used by us or by another program; the readers find out which.
             Refusal::NonceTooLow => answer::ambiguous(error),
             _ => self.unless_known(signed, Outcome::Refused, error).await,
         }
     }
 }
 
-/// The outcome of a transaction to which the node did not respond as asked.
+/// The outcome of a transaction if the node returned an error.
 fn outcome_of(error: &NodeError) -> Outcome {
     match error {
         NodeError::InvalidUrl(_) => Outcome::Refused,

@@ -14,9 +14,9 @@ use crate::price::{Bid, HighestFees, covers_price, price_gate, raise_bid};
 const MAX_AT_ONCE: u64 = 64;
 
 impl SendAttempt<'_> {
-    /// Sends the transactions with lower nonces that are not in a block of the node, which has
-    /// `count` transactions: the chain may have dropped a block, or the node a pending transaction.
-    /// A nonce without a transaction that may be sent is filled, and so is that of a cancelled withdrawal.
+    /// Sends the transactions with lower nonces that are not in a block of the node, which has `count` transactions,
+    /// because the chain may have dropped a block, or the node a pending transaction. A nonce is filled if it has no
+    /// transaction that may be sent, or belongs to a cancelled withdrawal.
     pub(super) async fn send_lower_nonces(&self, count: u64, nonce: u64) -> SendResult<()> {
         if count >= nonce {
             return Ok(());
@@ -44,8 +44,8 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// Signs and stores a new filler, if the nonce has no transaction that may be sent, or only a
-    /// filler whose fee is too low. `None`: not needed, or not possible now.
+    /// Signs and stores a new filler if the nonce has no transaction that may be sent, or only a filler with too low a
+    /// fee. `None`: a filler is not needed, or not possible now.
     async fn fill_nonce(
         &self,
         nonce: u64,
@@ -113,8 +113,8 @@ impl SendAttempt<'_> {
         sign(signer, &draft, bid).await.map_err(|error| self.not_signed(error))
     }
 
-    /// The open withdrawals with nonces from `count` on, below this one. This one waits if one of them must not be
-    /// sent: it is held, or its transaction bids more than a cap that was lowered.
+    /// Checks the open withdrawals with nonces from `count` up to this one. This withdrawal waits if one of them must
+    /// not be sent, because it is held or its transaction bids more than a lowered cap.
     pub(super) async fn check_open_payments(
         &self,
         count: u64,

@@ -14,14 +14,14 @@ use crate::{
     sync::{PoolRefusal, RefusalOutcome, simulate},
 };
 
-/// How many nonces an attempt signs with until one of them is still free.
+/// With how many nonces an attempt signs before it gives up finding one that is still free.
 const MAX_SIGNATURES: usize = 4;
 
 impl SendAttempt<'_> {
-    /// Assigns a nonce, signs and sends. Nothing is stored until every gate is open.
+    /// Assigns a nonce, signs and sends. Nothing is stored unless every gate is open.
     ///
-    /// `count` is the number of the account's transactions in blocks, and all are settled: the
-    /// lowest nonce that may be free.
+    /// `count` is the number of the account's transactions in blocks, all of which are settled, so it is the lowest
+    /// nonce that may be free.
     pub(super) async fn send_with_new_nonce(&self, count: u64) -> SendResult<SubmissionAnswer> {
         self.signer()?;
         self.check_gap_before_next(count).await?;
@@ -37,7 +37,7 @@ impl SendAttempt<'_> {
         Ok(self.broadcast(&signed).await)
     }
 
-    /// Simulates the call, so that a refusal of the pool costs no nonce, and returns the gas limit.
+    /// Simulates the call and returns the gas limit. If the pool refuses the call, no nonce is used.
     async fn simulate(&self, call: &PoolCall) -> SendResult<u64> {
         let simulated = simulate(&self.node, self.admin, call).await;
         match simulated.map_err(answer::node_failed)? {
@@ -49,7 +49,7 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// The end of an attempt whose node says that the pool refuses the withdrawal.
+    /// The answer if the node reports that the pool refuses the withdrawal.
     async fn refused_by_node(
         &self,
         call: &PoolCall,
@@ -66,8 +66,8 @@ impl SendAttempt<'_> {
     /// Settles the nonces that the chain has used, and returns the number of the account's transactions
     /// in blocks.
     ///
-    /// A count above what was signed here must be final. Otherwise a transaction that the chain drops
-    /// would leave a gap, and one wrong response of a node would block the account.
+    /// A count above the nonces that were signed here must be final. Otherwise, a transaction that the chain drops
+    /// would leave a gap, and a single wrong response of a node would block the account.
     pub(super) async fn settle_nonces(&self) -> SendResult<u64> {
         match self.account().settle_nonces().await {
             Ok(Settled::All { count }) => Ok(count),
@@ -80,8 +80,8 @@ impl SendAttempt<'_> {
 
     /// Signs with the next nonce, and stores both in one commit.
     ///
-    /// A signer may be on another machine, so it signs before the commit begins. If another attempt
-    /// takes the nonce meanwhile, that signature is dropped, and the next nonce is tried.
+    /// A signer may be on another machine, so the transaction is signed before the database transaction begins. If
+    /// another attempt takes the nonce meanwhile, the signature is dropped and the next nonce is tried.
     async fn assign_nonce(
         &self,
         at_least: u64,

@@ -9,8 +9,8 @@ use super::{
 use crate::price::{Bid, GasQuote, Urgency, funds_gate, price_gate};
 
 impl SendAttempt<'_> {
-    /// The bid, if the gas price is below the pool's cap; otherwise the withdrawal is parked. If the price is below
-    /// the cap of another pool of the gas admin, only this pool is.
+    /// The bid, if the gas price is below the pool's cap; otherwise the withdrawal is parked. If the price is below the
+    /// cap of another pool of the gas admin, only this pool is parked.
     pub(super) async fn pass_price_gate(&self, pool: Address) -> SendResult<Bid> {
         let quote = self.quote().await?;
         price_gate(&quote, self.context.cap_of(pool)).map_err(|closed| {
@@ -33,7 +33,7 @@ impl SendAttempt<'_> {
         passed.map_err(|closed| self.parked(closed))
     }
 
-    /// Rejects the withdrawal if its beneficiary may not be paid any more.
+    /// Rejects the withdrawal if its beneficiary may no longer be paid.
     pub(super) fn check_beneficiary(&self) -> SendResult<()> {
         let Payment { pool, beneficiary, .. } = &self.payment;
         self.context.options.rules.may_be_paid(pool, beneficiary).map_err(answer::rejected)

@@ -14,7 +14,7 @@ impl SendAttempt<'_> {
         self.check_gap_below(count, nonce, true).await
     }
 
-    /// The same for the nonce that would be assigned.
+    /// The same for the nonce that would be assigned next.
     pub(super) async fn check_gap_before_next(&self, count: u64) -> SendResult<()> {
         let next = self.context.store.next_nonce(self.service_id()).await;
         let next = next.map_err(answer::store_failed)?.unwrap_or_default();
@@ -39,7 +39,7 @@ impl SendAttempt<'_> {
     }
 }
 
-/// Why the withdrawal is parked until the gap is shorter, or until an operator has the nonces filled.
+/// Why the withdrawal is parked until the gap is shorter or an operator requests that the nonces be filled.
 /// `is_signed`: a transaction is signed with a nonce above the gap.
 fn gap_text(
     service_id: &ServiceId,

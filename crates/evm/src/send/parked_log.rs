@@ -3,7 +3,7 @@ use log::info;
 
 use crate::{memory::Memory, scope::AccountScopeId};
 
-/// Logs why the pools of services are parked: each reason once, not at every attempt.
+/// Logs why the pools of services are parked: each reason once, rather than at every attempt.
 #[derive(Debug, Default)]
 pub(crate) struct ParkedLog(Memory<(ServiceId, String), Option<String>>);
 
@@ -21,7 +21,7 @@ impl ParkedLog {
     }
 }
 
-/// The reason without its numbers: a gas price that changes is the same reason.
+/// The reason without its numbers, so that a changing gas price counts as the same reason.
 fn without_numbers(reason: &str) -> String {
     reason.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect()
 }

@@ -10,7 +10,7 @@ pub(super) enum SendPlan<'a> {
     AssignNonce,
     /// Send again with the nonce that it has.
     Resend(&'a AssignedNonce),
-    /// Reject it: it is cancelled, and as far as is stored nothing was signed.
+    /// Reject it, because it is cancelled and, according to the store, nothing was signed.
     Cancel,
     /// Nothing: this is the answer.
     Finished(SubmissionAnswer),
@@ -41,7 +41,7 @@ impl<'a> SendPlan<'a> {
         Self::AssignNonce
     }
 
-    /// The note has the block and the pool's reason.
+    /// The note contains the block and the pool's reason.
     fn rejected(assigned: &AssignedNonce, reason: &str) -> Self {
         Self::Finished(answer::rejected(assigned.note.as_deref().unwrap_or(reason)))
     }

@@ -15,9 +15,10 @@ use crate::{
     values::GasPrice,
 };
 
-/// What follows when a node refuses a transaction that is signed.
+/// Handles the refusal of a signed transaction by a node.
 impl SendAttempt<'_> {
-    /// The same bytes are refused again until something changes. Another node may still accept them.
+    /// Handles a refusal that is repeated for the same bytes until something changes. Another node may still accept
+    /// them.
     pub(super) async fn refused_for_good(
         &self,
         signed: &NewSignedTransaction,
@@ -42,7 +43,7 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// The node refused it with an error that does not say whether it has it.
+    /// Handles an error that does not say whether the node has the transaction.
     pub(super) async fn unless_known(
         &self,
         signed: &NewSignedTransaction,
@@ -56,7 +57,7 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// The node refused it because of its fee: says what the price is now, if that explains it.
+    /// Handles a refusal because of the fee. The answer states the present price if that explains the refusal.
     pub(super) async fn refused_fee(
         &self,
         signed: &NewSignedTransaction,
@@ -77,7 +78,7 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// Sends to every other node what one has refused, until one accepts it.
+    /// Sends a transaction that one node has refused to the other nodes until one accepts it.
     async fn send_to_others(&self, signed: &NewSignedTransaction) -> OtherNodes {
         let mut unclear = None;
         for node in self.nodes.iter().skip(1) {
@@ -86,12 +87,12 @@ impl SendAttempt<'_> {
             };
             match error {
                 NodeError::NotSent(_) | NodeError::InvalidUrl(_) => {}
-                // One node that hangs takes all the time that an attempt has.
+                // A node that hangs uses up all the time of an attempt.
                 NodeError::NoResponse(_) => return OtherNodes::Unclear(error),
                 error => match Refusal::of(&error) {
                     Refusal::Known => return self.accepted_elsewhere(signed),
                     refusal if refusal.lasting_reason().is_some() => {}
-                    // It may have it: pending, or mined.
+                    // The node may have the transaction, pending or mined.
                     _ => unclear = unclear.or(Some(error)),
                 },
             }
@@ -105,10 +106,10 @@ impl SendAttempt<'_> {
         OtherNodes::Accept
     }
 
-    /// Ends the attempt if a node shows a transaction of the withdrawal's nonce although all refuse this
-    /// one: then it is not certain that the withdrawal is on no node.
+    /// Ends the attempt if a node shows a transaction of the withdrawal's nonce although all nodes refuse this one,
+    /// because it is then not certain that no node has the withdrawal.
     async fn check_not_shown(&self, signed: &NewSignedTransaction) -> SendResult<()> {
-        // What the attempt has read may be older than this transaction.
+        // The payment is read again, because the attempt may have read it before this transaction was stored.
         let payment = self.context.store.payment(self.service_id(), &self.batch.batch_id).await;
         let payment = payment.map_err(answer::ambiguous)?;
         let assigned = payment.and_then(|payment| payment.nonce);
@@ -124,8 +125,8 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// The transaction in the form in which a node may accept it, after a refusal of the last one:
-    /// with another gas limit, or with one price. `None`: nothing could be changed.
+    /// After the last transaction was refused: the transaction in a form that a node may accept, with another gas limit
+    /// or with a single price. `None`: nothing can be changed.
     pub(super) async fn changed_after_refusal(
         &self,
         last: &SignedTransaction,
@@ -134,8 +135,8 @@ impl SendAttempt<'_> {
         let Some(refusal) = last_refusal(last) else { return Ok(None) };
         let (Ok(signer), Ok(quote)) = (self.signer(), self.quote().await) else { return Ok(None) };
         let Ok(bid) = price_gate(&quote, cap) else { return Ok(None) };
-        // No node has the last one, so it need not be outbid. Of those with the highest fee, the last one
-        // is sent.
+        // No node has the last transaction, so it need not be outbid. If several have the highest fee, the last one is
+        // sent.
         let Some(bid) = at_least(&last.signed, bid, cap) else { return Ok(None) };
         let signed_limit = gas_limit(&last.signed).map_err(answer::refused)?;
         let new_limit = match refusal {
@@ -161,23 +162,23 @@ impl SendAttempt<'_> {
     }
 }
 
-/// What the other nodes answer to a transaction that one has refused for good.
+/// The answers of the other nodes to a transaction that one node has refused for good.
 enum OtherNodes {
-    /// One accepts it, or has it.
+    /// One accepts it or has it.
     Accept,
-    /// Each refuses it for good, or did not get it.
+    /// Each refuses it for good or did not receive it.
     Refuse,
-    /// None accepts it, and one may have it.
+    /// None accepts it, but one may have it.
     Unclear(NodeError),
 }
 
-/// Why the node refused the transaction when it was last sent, if the same bytes are refused again.
+/// Why the node refused the transaction when it was last sent, if the same bytes will be refused again.
 pub(super) fn last_refusal(last: &SignedTransaction) -> Option<Refusal> {
     let refusal = last.last_error.as_deref().map(Refusal::from_message)?;
     refusal.lasting_reason().map(|_| refusal)
 }
 
-/// The bid with no lower fee than that of the last transaction. `None`: the cap forbids it.
+/// The bid, raised to at least the fee of the last transaction. `None`: the cap forbids it.
 fn at_least(last: &NewSignedTransaction, bid: Bid, cap: GasPrice) -> Option<Bid> {
     let max_fee = bid.max_fee.max(last.max_fee);
     let tip = if bid.is_legacy { max_fee } else { bid.tip };

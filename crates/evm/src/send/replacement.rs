@@ -11,10 +11,10 @@ use crate::{
     values::GasPrice,
 };
 
-/// Which transaction is sent with a nonce that has transactions already.
+/// Chooses the transaction to send with a nonce that has transactions already.
 impl SendAttempt<'_> {
-    /// The same bytes, unless the withdrawal is to be cancelled or has to pay more. `is_pending`: the node has
-    /// one of its transactions.
+    /// The same bytes, unless the withdrawal is to be cancelled or must pay more. `is_pending`: the node has one of its
+    /// transactions.
     pub(super) async fn transaction_to_send(
         &self,
         assigned: &AssignedNonce,
@@ -52,8 +52,8 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// The bid of a filler that replaces a payment. If the cap forbids outbidding the payment, the filler bids the
-    /// cap: a node that has dropped the payment accepts it.
+    /// The bid of a filler that replaces a payment. If the cap forbids outbidding the payment, the filler bids the cap,
+    /// which a node that has dropped the payment accepts.
     pub(super) async fn cancelling_bid(&self, assigned: &AssignedNonce) -> SendResult<Bid> {
         let cap = self.context.cap_of(self.pool_call()?.pool);
         let quote = self.quote().await?;
@@ -61,8 +61,8 @@ impl SendAttempt<'_> {
         Ok(raised.unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) }))
     }
 
-    /// The same transaction with higher fees, if it needs them and they are possible: the signer
-    /// signs, the cap allows them, and the account can pay.
+    /// The same transaction with higher fees, if they are needed and possible: the signer signs, the cap allows them,
+    /// and the account can pay them.
     async fn replacement(
         &self,
         assigned: &AssignedNonce,
@@ -84,13 +84,13 @@ impl SendAttempt<'_> {
         }
         match sign_replacement(signer, &best.signed, gas_limit, &bid).await {
             Ok(replacement) => Ok(Some(replacement)),
-            // What is signed can be sent without the signer.
+            // The signed transaction can be sent without the signer.
             Err(SigningError::Signer(_)) => Ok(None),
             Err(error) => Err(self.not_signed(error)),
         }
     }
 
-    /// Without the key, the same bytes are sent, unless they cannot be mined at this price.
+    /// Without a key, the same bytes are sent, unless they cannot be mined at this price.
     fn without_key(
         &self,
         best: &SignedTransaction,
@@ -120,7 +120,7 @@ impl SendAttempt<'_> {
     }
 }
 
-/// What a transaction pays that was signed before the cap was lowered.
+/// Describes the price of a transaction that was signed before the cap was lowered.
 pub(crate) fn above_cap(max_fee: u128, cap: GasPrice) -> String {
     format!("it pays up to {}, above the cap of {cap}", GasPrice::from_wei(max_fee))
 }

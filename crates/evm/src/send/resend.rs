@@ -9,7 +9,7 @@ use super::{
 use crate::{nonce::NonceObservation, settle::UsedNonce};
 
 impl SendAttempt<'_> {
-    /// Sends the withdrawal again with the nonce that it has. `None`: it has that nonce no longer.
+    /// Sends the withdrawal again with the nonce that it has. `None`: it no longer has that nonce.
     pub(super) async fn resend(
         &self,
         assigned: &AssignedNonce,
@@ -32,13 +32,13 @@ impl SendAttempt<'_> {
         let signed = self.transaction_to_send(assigned, is_pending).await?;
         self.send_lower_nonces(count, assigned.nonce).await?;
         let answer = self.broadcast(&signed).await;
-        // The node keeps the transaction that this one was to replace.
+        // The node keeps the transaction that this one should have replaced.
         let keeps_earlier = is_pending && answer.outcome == Outcome::RefusedBatch;
         Ok(Some(if keeps_earlier { answer::accepted() } else { answer }))
     }
 
-    /// Whether another node, which has more blocks, shows the withdrawal's transaction in one of them. If
-    /// it does not, the attempt ends: that node is to get the transaction.
+    /// Whether another node, which has more blocks, shows the withdrawal's transaction in one of them. If there is such
+    /// a node and it does not show it, the attempt ends, because the transaction should be sent to that node.
     async fn is_mined_elsewhere(&self, count: u64, assigned: &AssignedNonce) -> SendResult<bool> {
         let (account, admin) = (self.account(), self.admin);
         let ahead = account.node_ahead(&self.node, count).await;
@@ -52,8 +52,7 @@ impl SendAttempt<'_> {
         }
     }
 
-    /// Whether nothing has to be sent now: the withdrawal was signed ahead, and the node has its
-    /// transaction.
+    /// Whether nothing needs to be sent now, because the withdrawal was signed ahead and the node has its transaction.
     fn was_sent_lately(&self, assigned: &AssignedNonce) -> bool {
         let lately = assigned.best().is_some_and(|best| {
             best.sent_at.is_some()
@@ -64,7 +63,7 @@ impl SendAttempt<'_> {
         is_first_attempt && lately && !self.payment.cancel_requested
     }
 
-    /// Closes the nonce if a foreign transaction that is final used it, so that the withdrawal gets another nonce.
+    /// Closes the nonce if a final foreign transaction used it, so that the withdrawal gets another nonce.
     async fn replace_used_nonce(
         &self,
         assigned: &AssignedNonce,
@@ -95,7 +94,7 @@ impl SendAttempt<'_> {
         Ok(None)
     }
 
-    /// What the transaction that used the nonce is to the withdrawal.
+    /// How the transaction that used the nonce relates to the withdrawal.
     async fn explain(&self, assigned: &AssignedNonce) -> SendResult<UsedNonce> {
         let Some(hash) = assigned.foreign_hash else { return Ok(UsedNonce::NotFinal) };
         let account = self.account();

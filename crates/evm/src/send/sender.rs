@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Evm, scope::AccountScopeId};
 
-/// Sends withdrawals to pools: it signs a transaction, stores it, and only then sends it.
+/// Sends withdrawals to pools: signs a transaction, stores it, and only then sends it.
 impl Evm {
     pub(crate) async fn send_withdrawal(
         &self,

@@ -39,7 +39,7 @@ pub(crate) enum SigningError {
     Signer(#[from] SignerError),
 }
 
-/// Signs a transaction. An empty transfer from the account to itself only uses the nonce: it is a filler.
+/// Signs a transaction. An empty transfer from the account to itself only uses the nonce, so it is a filler.
 pub(crate) async fn sign(
     signer: &AccountSigner,
     draft: &TransactionDraft,
@@ -74,7 +74,7 @@ pub(crate) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, Transacti
     Ok(draft_of(earlier)?.gas_limit)
 }
 
-/// Whether a stored transaction has one price, as before EIP-1559.
+/// Whether a stored transaction has a single price, as before EIP-1559.
 pub(super) fn is_legacy(earlier: &NewSignedTransaction) -> Result<bool, TransactionError> {
     Ok(decode(earlier)?.is_legacy())
 }

@@ -12,9 +12,8 @@ use crate::memory::Memory;
 impl SendAttempt<'_> {
     /// Parks the withdrawal while a node has pending transactions of the account that are not stored.
     ///
-    /// They may be payments that an older copy of the database does not know. If withdrawals got the
-    /// nonces of other ones, both could be mined, and a withdrawal be paid by its old transaction and by
-    /// its new one.
+    /// They may be payments that are missing because the database is an older copy. If a withdrawal got the nonce of
+    /// another one, both its old and its new transaction could be mined, and it would be paid twice.
     pub(super) async fn check_unknown_pending(&self, count: u64) -> SendResult<()> {
         let pending = self.node.pending_count(self.admin).await.map_err(answer::node_failed)?;
         let next = self.context.store.next_nonce(self.service_id()).await;
@@ -40,17 +39,15 @@ impl SendAttempt<'_> {
     }
 }
 
-/// Since when nodes have had pending transactions of services that are not stored, and whether the log has
-/// said so.
+/// For each service, since when nodes have had pending transactions that are not stored, and whether this was logged.
 #[derive(Debug, Default)]
 pub(crate) struct UnknownPendingLog(Memory<ServiceId, Option<(MonotonicTime, bool)>>);
 
 impl UnknownPendingLog {
-    /// After how long they are logged.
+    /// How long they must exist before they are logged.
     const LOGGED_AFTER: Duration = Duration::from_secs(120);
 
-    /// Records whether there are such transactions. `true`: there have been for a while, and that is to be
-    /// logged.
+    /// Records whether there are such transactions. Returns whether they have existed for a while and must be logged.
     fn is_late(&self, service_id: &ServiceId, has_unknown: bool, now: MonotonicTime) -> bool {
         self.0.with(service_id, |unknown| {
             if !has_unknown {

@@ -8,7 +8,7 @@ use grid_batch_support::redact_url;
 /// Where the secret key of a gas admin is.
 #[derive(Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// In a file of its own.
+    /// In a file.
     File(PathBuf),
     /// In an environment variable.
     Variable(String),
@@ -23,7 +23,7 @@ pub enum KeySource {
     },
 }
 
-/// Without the password of a signer.
+/// Hides the password of a signer.
 impl fmt::Debug for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -41,7 +41,7 @@ impl fmt::Debug for KeySource {
 /// Where the password of a keystore is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PasswordSource {
-    /// In a file of its own.
+    /// In a file.
     File(PathBuf),
     /// In an environment variable.
     Variable(String),
@@ -67,7 +67,7 @@ impl SettingValue for KeySource {
         }
     }
 
-    /// Hides a key that was given by mistake instead of its file, and the password of a URL.
+    /// Hides a key that was given by mistake instead of its file name, and the password of a URL.
     fn redacted(text: &str) -> String {
         let has_secret = text.contains("://") && may_hold_secret(text);
         if looks_like_key(text) || has_secret { NOT_SHOWN.to_owned() } else { format!("{text:?}") }

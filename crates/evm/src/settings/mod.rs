@@ -12,7 +12,8 @@ const KEY: &str = "gas_admins.*.key";
 const PASSWORD: &str = "gas_admins.*.password";
 const GAS_ADMIN: &str = "pools.*.gas_admin";
 
-/// Balances change more slowly than the gas price, and take more requests.
+/// Balances change more slowly than the gas price and need more requests, so they are read at a multiple of its
+/// interval.
 const BALANCE_INTERVALS: u32 = 6;
 
 /// The pools of an EVM chain, their gas admins, and the price of gas.
@@ -22,15 +23,15 @@ const BALANCE_INTERVALS: u32 = 6;
 pub struct EvmSettings {
     /// The chain's id.
     pub chain_id: u64,
-    /// The names of the gas admins, and where their keys are.
+    /// The names of the gas admins and the sources of their keys.
     pub gas_admins: Vec<(String, KeySource)>,
-    /// The names of the gas admins with a keystore, and where its password is.
+    /// The names of the gas admins with a keystore and the sources of its password.
     pub keystore_passwords: Vec<(String, PasswordSource)>,
-    /// The time limit of a request to a remote signer, if it is not that for connecting to a node.
+    /// The time limit of a request to a remote signer, if it differs from that for connecting to a node.
     pub signer_timeout: Option<Duration>,
     /// The pools' addresses, and the names of their gas admins.
     pub pools: Vec<(String, String)>,
-    /// The gas price, in gwei, from which on withdrawals are parked.
+    /// Withdrawals are parked while the gas price, in gwei, is at or above this.
     pub maximum_gas_price: String,
     /// Other maximum gas prices, by the pool's address.
     pub pool_maximum_gas_price: Vec<(String, String)>,
@@ -38,7 +39,7 @@ pub struct EvmSettings {
     pub maximum_payment: Vec<(String, String)>,
     /// The largest sums of amounts in a day, by the pool's address.
     pub maximum_payments_per_day: Vec<(String, String)>,
-    /// The beneficiaries that may be paid, with the pool's address or for all pools; empty for all.
+    /// The beneficiaries that may be paid, each for one pool or for all; empty: any beneficiary.
     pub beneficiaries: Vec<(Option<String>, String)>,
     /// How often balances and the gas price are read.
     pub balance_interval: Duration,
@@ -46,19 +47,19 @@ pub struct EvmSettings {
     pub oracle_url: Option<String>,
     /// The JSON pointer to the price in the oracle's answer.
     pub oracle_field: String,
-    /// Ask the oracle first, and the node only if that fails.
+    /// Whether to ask the oracle first, and the node only if the oracle fails.
     pub oracle_first: bool,
-    /// How often the gate of parked withdrawals is checked.
+    /// How often the gates of parked withdrawals are checked.
     pub gate_interval: Duration,
     /// The confirmations after which a withdrawal is final.
     pub confirmations: u64,
-    /// How many transactions of a gas admin may be sent and not mined.
+    /// How many transactions of a gas admin may be sent but not mined.
     pub in_flight: usize,
-    /// How long a transaction may be not mined before it is sent again.
+    /// How long a transaction may stay unmined before it is sent again.
     pub resend_after: Duration,
     /// How many nonces may be missing at the node.
     pub longest_gap: u64,
-    /// The age of a node's latest block from which on the node is not up to date; `None` for any age.
+    /// A node whose latest block is older than this is not up to date; `None` for any age.
     pub head_age_limit: Option<Duration>,
 }
 
@@ -102,7 +103,7 @@ impl EvmSettings {
         for name in [KEY, GAS_ADMIN] {
             if let Some(given) = values.entries(name).find(|it| it.key.as_deref() == Some("*")) {
                 let rule = format!(
-                    "{name} is of one key, so name the key: * stands for no gas admin or pool"
+                    "{name} is set for one gas admin or pool: replace * with its name or address"
                 );
                 return Err(given.conflict(rule));
             }
@@ -120,7 +121,7 @@ impl EvmSettings {
         Ok(())
     }
 
-    /// Each keystore needs a password, and nothing else has one.
+    /// Each keystore needs a password, and no other key may have one.
     fn check_passwords(&self, values: &SettingValues) -> Result<(), ConfigError> {
         let key_of = |given: &GivenValue| given.key.clone().unwrap_or_default();
         let keystores = self.gas_admins.iter();
@@ -159,7 +160,7 @@ impl fmt::Debug for EvmSettings {
     }
 }
 
-/// Beneficiaries, each with its pool, if it is for one pool only.
+/// The beneficiaries, each with its pool if it applies to only one.
 fn beneficiaries(values: &SettingValues) -> Result<Vec<(Option<String>, String)>, ConfigError> {
     let pools: Vec<(String, Vec<String>)> = values.get_entries("pools.*.beneficiaries")?;
     let of_pool = |(pool, beneficiaries): (String, Vec<String>)| {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use grid_batch_settings::Setting;
 
-/// The longest value of many settings: with a longer one, given by mistake, the server would stand still for as long.
+/// The maximum of many settings. With a longer value, set by mistake, the server would stand still for that long.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// The settings that only this adapter reads.
@@ -163,6 +163,6 @@ pub static SETTINGS: &[Setting] = &[
     .equal(),
     Setting::text("testing.signer_timeout", "", "").for_tests(),
     Setting::text("testing.balance_interval", "", "").for_tests(),
-    // Of evm.oracle_field, which earlier releases had.
+    // `evm.oracle_field` is read as this setting.
     Setting::text("testing.oracle_field", "/result/FastGasPrice", "").for_tests(),
 ];

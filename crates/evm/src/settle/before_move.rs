@@ -11,16 +11,15 @@ use crate::{
     scope::AccountScopeId,
 };
 
-/// Finds out whether an account has sent transactions that are not stored, before withdrawals are moved
-/// from it: one of them may have paid a withdrawal, or may still do so.
+/// Finds out, before withdrawals are moved from an account, whether it has sent transactions that are not stored. One
+/// of them may have paid a withdrawal, or may still do so.
 pub struct EvmAccountCheck(pub(crate) Arc<EvmContext>);
 
 impl EvmAccountCheck {
-    /// Asks all nodes, and settles the account's nonces. `Some`: why it is not certain that everything that
-    /// the account has sent is stored.
+    /// Asks all nodes, and settles the account's nonces. `Some`: why it is not certain that all transactions of the
+    /// account are stored.
     ///
-    /// `first` is the first batch that is to be moved, `signed` are those that have a nonce. Every node
-    /// must answer.
+    /// `first` is the first batch to be moved, and `signed` are those that have a nonce. Every node must answer.
     pub async fn uncertainty(
         &self,
         service_id: &ServiceId,
@@ -41,7 +40,7 @@ impl EvmAccountCheck {
                 Err(uncertainty) => return Ok(Some(uncertainty)),
             }
         }
-        // The node that shows most decides.
+        // The node that shows the most transactions decides.
         by_count.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let nodes: Vec<NodeClient> = by_count.into_iter().map(|(_, node)| node).collect();
         let account = Account { nodes: &nodes, ..account };
@@ -58,8 +57,8 @@ impl EvmAccountCheck {
 }
 
 impl Account<'_> {
-    /// Why a signed withdrawal makes it uncertain: another transaction, which may have paid another
-    /// withdrawal, used its nonce.
+    /// Why a signed withdrawal makes it uncertain, which is the case if another transaction used its nonce: that one
+    /// may have paid another withdrawal.
     async fn used_elsewhere(&self, batch_id: &ItemId) -> BatchResult<Option<String>> {
         let payment = self.context.store.payment(self.service_id(), batch_id).await?;
         let Some(assigned) = payment.and_then(|payment| payment.nonce) else { return Ok(None) };
@@ -84,7 +83,8 @@ impl Account<'_> {
         let account = self.address();
         let count = node.transaction_count(account, BlockTag::Latest).await?;
         let with_pending = node.transaction_count(account, BlockTag::Pending).await?;
-        // Read last: a server that is running may have signed meanwhile, and it stores before it sends.
+        // This is read last, because a running server may have signed meanwhile; it stores transactions before it sends
+        // them.
         let next = self.context.store.next_nonce(self.service_id()).await?.unwrap_or_default();
         if with_pending > count.max(next) {
             return Ok(Err(format!(

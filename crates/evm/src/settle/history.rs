@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::found_use::{FoundUse, UseKind};
 use crate::scope::AccountScopeId;
 
-/// The transactions of an account that are in blocks, and what is stored of them.
+/// The transactions of an account that are in blocks, compared with what is stored.
 #[derive(Debug)]
 pub(super) struct History<'a> {
     pub(super) scope: &'a AccountScopeId,
@@ -19,8 +19,8 @@ impl History<'_> {
         self.next.is_none()
     }
 
-    /// The last nonce that no node shows, if the database seems to be new: nothing is stored for the account,
-    /// and no transaction calls a pool.
+    /// The last nonce whose transaction no node shows, if the database seems to be new because nothing is stored for
+    /// the account and no transaction calls a pool.
     pub(super) fn hidden(&self, found: &[FoundUse]) -> Option<u64> {
         let calls_pool =
             |use_: &FoundUse| matches!(use_.kind, UseKind::Call { .. } | UseKind::UnknownPayment);
@@ -31,7 +31,7 @@ impl History<'_> {
         hidden.map(|found| found.nonce).collect::<BTreeSet<u64>>().pop_last()
     }
 
-    /// Why the withdrawal waits if no node shows the transaction with this nonce: the count may be wrong.
+    /// Why the withdrawal waits if no node shows the transaction with this nonce, in which case the count may be wrong.
     pub(super) fn not_shown(&self, nonce: u64) -> String {
         format!(
             "{}, and no node shows the transaction with nonce {nonce}. If a node is wrong, the withdrawal continues \
@@ -41,7 +41,7 @@ impl History<'_> {
         )
     }
 
-    /// Why the withdrawal waits if the transactions are too many to examine each.
+    /// Why the withdrawal waits if there are too many transactions to examine each of them.
     pub(super) fn too_long(&self) -> String {
         format!("{}. {}", self.counts(), self.what_to_do(self.count))
     }

@@ -5,14 +5,14 @@ use grid_batch_withdrawals::{NonceUse, UnpaidWithdrawal};
 
 use super::found_use::{FoundUse, Terms, UseKind};
 
-/// How far the clock of the database may be ahead of the chain's: a withdrawal that was scheduled this long
-/// after a transaction was mined may still be paid by it.
+/// How far the clock of the database may be ahead of the chain's. A transaction may thus have paid a withdrawal that
+/// was scheduled up to this long after the transaction was mined.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// The withdrawals that a transaction may have paid.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Those that are not known to be paid, in the order in which they are to be made.
+    /// The withdrawals that are not known to be paid, in their order.
     pub(super) by_terms: HashMap<Terms, Vec<UnpaidWithdrawal>>,
     /// When the first open withdrawal was scheduled. `None`: there is none that could have been cancelled.
     pub(super) next_scheduled_at: Option<Timestamp>,
@@ -20,8 +20,8 @@ pub(super) struct Candidates {
 
 /// What each nonce was used for. `found` is ordered by nonce.
 ///
-/// Of withdrawals with equal terms, the first one is paid by the first transaction. A refused
-/// transaction counts as one withdrawal's only if there are more withdrawals than payments.
+/// If several withdrawals have equal terms, the first one is paid by the first transaction. A refused transaction is
+/// assigned to a withdrawal only if there are more withdrawals than payments.
 pub(super) fn match_uses(found: &[FoundUse], candidates: &Candidates) -> Vec<(u64, NonceUse)> {
     let mut groups: HashMap<&Terms, TermsGroup<'_>> = HashMap::new();
     for (terms, withdrawals) in &candidates.by_terms {
@@ -53,10 +53,10 @@ pub(super) fn match_uses(found: &[FoundUse], candidates: &Candidates) -> Vec<(u6
     uses.collect()
 }
 
-/// The withdrawals with the same terms, and how many transactions are left for them.
+/// The withdrawals with the same terms, and the number of transactions that are left for them.
 struct TermsGroup<'a> {
     withdrawals: &'a [UnpaidWithdrawal],
-    /// Which of them have a transaction.
+    /// Which of the withdrawals have a transaction.
     taken: Vec<bool>,
     payments_left: usize,
 }
@@ -97,7 +97,7 @@ impl<'a> TermsGroup<'a> {
                 adopt(&self.withdrawals[*first])
             }
             _ if !succeeded => elsewhere(found, "the pool refused it"),
-            // It paid one that failed, or one that was scheduled later, if a request was repeated.
+            // It paid a withdrawal that failed or, if a request was repeated, one that was scheduled later.
             _ if self.taken.contains(&false) => undecided(
                 found,
                 "it makes a withdrawal with the terms of one that is stored as failed, or was \
@@ -239,7 +239,7 @@ mod tests {
         let uses: Vec<FoundUse> =
             (0..).zip(kinds).map(|(n, kind)| found(n, kind)).chain([not_shown]).collect();
         assert_eq!(matched(&uses, &[open(1)]), "euuu");
-        // A filler that was mined before the next withdrawal was scheduled cancelled none that is open.
+        // A filler that was mined before the next withdrawal was scheduled cannot have cancelled an open one.
         let candidates =
             Candidates { next_scheduled_at: Some(after(2_000)), ..Candidates::default() };
         let matched = match_uses(&uses[1..2], &candidates);

@@ -1,5 +1,5 @@
-//! Settles nonces that the chain has used for something that is not stored: the database may be an older
-//! copy, so a transaction that it does not have may have paid an open withdrawal.
+//! Settles nonces that the chain has used for transactions that are not stored. The database may be an older copy, so
+//! one of these may have paid an open withdrawal.
 
 mod before_move;
 mod found_use;

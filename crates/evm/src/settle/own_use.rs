@@ -23,8 +23,8 @@ pub(super) async fn find_mined(
 }
 
 impl<'a> Account<'a> {
-    /// Closes the nonces of withdrawals that have ended, if their own transactions are final: also while no
-    /// withdrawal is next, before whose nonce they are settled.
+    /// Closes the nonces of ended withdrawals whose own transactions are final. This is also done while no withdrawal
+    /// is next; otherwise they are settled before the next one gets its nonce.
     pub(crate) async fn close_own_uses(&self, node: &'a NodeClient) -> Result<(), AccountError> {
         let unsettled = self.context.store.unsettled_nonces(self.service_id()).await?;
         let stored = unsettled.stored.into_iter().filter(|it| it.undecided.is_none());
@@ -40,7 +40,7 @@ impl<'a> Account<'a> {
         self.close_final(node, receipts).await
     }
 
-    /// Closes nonces whose own transactions are final. Their withdrawals have ended, or they have none, so no
+    /// Closes nonces whose own transactions are final. Because their withdrawals have ended, or they have none, no
     /// status reader closes them, and nothing is signed ahead while they are open.
     pub(super) async fn close_final(
         &self,

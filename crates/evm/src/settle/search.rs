@@ -11,7 +11,7 @@ use crate::{
     pool::WITHDRAWAL_EVENT,
 };
 
-/// How far the clock of the database may be ahead of the chain's: a search begins this long before `since`.
+/// How far the clock of the database may be ahead of the chain's. A search begins this long before `since`.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(600);
 
 /// The account whose nonces are searched, and its pools.
@@ -26,8 +26,8 @@ pub(super) struct NonceSearch<'a> {
 impl NonceSearch<'_> {
     /// What the nodes show about these nonces, in order.
     ///
-    /// Payments are found by the events of the pools, which nodes keep for long, the other
-    /// transactions by the account's transaction count in past blocks.
+    /// Payments are found by the events of the pools, which nodes keep for long. Other transactions are found by the
+    /// account's transaction count in past blocks.
     pub(super) async fn find_uses(&self, nonces: &[u64]) -> Result<Vec<FoundUse>, NodeError> {
         let mut found = BTreeMap::new();
         let paid = self.account.find(|node| self.find_paid(node, nonces)).await?;
@@ -55,7 +55,7 @@ impl NonceSearch<'_> {
         Ok(paid.is_some_and(|paid| !paid.is_empty()))
     }
 
-    /// The highest count of transactions that the account had before `since`, if a node knows it.
+    /// The highest transaction count of the account before `since`, if a node knows it.
     pub(super) async fn count_before(&self) -> Result<Option<u64>, NodeError> {
         self.account
             .find(async |node: &NodeClient| {
@@ -72,8 +72,7 @@ impl NonceSearch<'_> {
             .await
     }
 
-    /// The uses of these nonces in transactions with an event of a pool. `None`: the node does not
-    /// show events.
+    /// The uses of these nonces by transactions with an event of a pool. `None`: the node does not show events.
     async fn find_paid(
         &self,
         node: &NodeClient,

@@ -21,18 +21,18 @@ pub(super) const MAX_AT_ONCE: usize = 50;
 /// Whether every nonce that the chain has used is settled.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// All are: those below this transaction count.
+    /// All nonces below this transaction count are settled.
     All { count: u64 },
-    /// Not yet, for this reason: more blocks or more requests are needed, or no node shows a transaction.
+    /// Not yet, for this reason. More blocks or more requests are needed, or no node shows a transaction.
     NotYet(String),
-    /// It cannot be decided what one was used for.
+    /// It cannot be decided what a nonce was used for.
     Undecided { note: String },
 }
 
 impl<'a> Account<'a> {
-    /// Settles the nonces that the chain has used: finds out what each was used for, and stores it.
+    /// Settles the nonces that the chain has used: finds out and stores what each was used for.
     ///
-    /// The first node's transaction count counts; the others help to find transactions.
+    /// The transaction count of the first node is used; the others help to find transactions.
     pub(crate) async fn settle_nonces(&self) -> Result<Settled, AccountError> {
         let store = &self.context.store;
         let Some(node) = self.nodes.first() else {
@@ -82,8 +82,8 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// The stored nonces that the chain has used for something else than what is stored, and some of those
-    /// that it has used for that.
+    /// The stored nonces that the chain has used for something other than what is stored, and the receipts of some that
+    /// were used for their stored transactions.
     async fn used_nonces(
         &self,
         node: &'a NodeClient,
@@ -99,7 +99,7 @@ impl<'a> Account<'a> {
             }
             match find_mined(node, &stored.hashes).await? {
                 None => nonces.push(nonce),
-                // An operator decides about an undecided one.
+                // An undecided nonce is left to an operator.
                 Some(found) if stored.undecided.is_none() => own.push(found),
                 Some(_) => {}
             }
@@ -107,7 +107,7 @@ impl<'a> Account<'a> {
         Ok((nonces, own))
     }
 
-    /// The first of these nonces with which a withdrawal was signed, and for which too few nodes show that another
+    /// The first of these nonces with which a withdrawal was signed although too few nodes show that another
     /// transaction used it. A retry of the withdrawal would get another nonce, and both could be mined.
     async fn unconfirmed(
         &self,
@@ -154,11 +154,11 @@ impl<'a> Account<'a> {
         Ok(Some(NonceSearch { account: *self, pools: self.pools().await?, since }))
     }
 
-    /// The first nonce to look at. Those before were used before anything was stored for the account;
-    /// it is recorded that they are settled. `None`: no node shows the last transaction.
+    /// The first nonce to examine. Earlier nonces were used before anything was stored for the account, and are
+    /// recorded as settled. `None`: no node shows the last transaction.
     ///
-    /// A node may be wrong about the count of transactions, also about past blocks. So a count is believed only
-    /// with the transaction that it ends with: a nonce that is signed with cannot be taken back.
+    /// A node may report a wrong transaction count, even for past blocks. A nonce that was used to sign cannot be taken
+    /// back, so a count is trusted only if a node shows the transaction that it ends with.
     async fn first_nonce(
         &self,
         search: &NonceSearch<'a>,
@@ -184,7 +184,7 @@ impl<'a> Account<'a> {
         Ok(Some(before))
     }
 
-    /// Settles the nonces of these uses. Returns the note about the first one that is undecided.
+    /// Settles the nonces of these uses. Returns the note about the first undecided one.
     async fn settle(
         &self,
         search: &NonceSearch<'a>,
@@ -230,7 +230,7 @@ impl<'a> Account<'a> {
         Ok(candidates)
     }
 
-    /// Stores what the chain used a nonce for.
+    /// Stores what the chain has used a nonce for.
     pub(super) async fn store_use(
         &self,
         nonce: u64,

@@ -8,28 +8,28 @@ use super::{
 };
 use crate::{account::Account, node::TransactionDetails, pool::PoolCall};
 
-/// What a transaction that is not stored is to the withdrawal whose nonce it used.
+/// How a transaction that is not stored relates to the withdrawal whose nonce it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UsedNonce {
-    /// The transaction is the withdrawal's own, and was adopted.
+    /// The transaction belongs to the withdrawal and was adopted.
     Own,
-    /// The transaction was adopted by another withdrawal, which has the nonce. This withdrawal has none.
+    /// The transaction was adopted by another withdrawal, which now has the nonce. This withdrawal has none.
     Moved,
     /// The transaction is not known to be final at enough nodes.
     NotFinal,
-    /// The transaction is final, and it cannot be decided whether it belongs to a withdrawal.
+    /// The transaction is final, but it cannot be decided whether it belongs to a withdrawal.
     Undecided,
-    /// The transaction is final, and belongs to no stored withdrawal: with this nonce, the withdrawal can never be
-    /// paid.
+    /// The transaction is final and belongs to no stored withdrawal, so the withdrawal can never be paid with this
+    /// nonce.
     Foreign,
 }
 
 impl<'a> Account<'a> {
-    /// Finds out whether the transaction that used the nonce of a withdrawal pays this or another one,
-    /// and adopts it.
+    /// Finds out whether the transaction that used the nonce of a withdrawal pays this or another withdrawal, and
+    /// adopts it.
     ///
-    /// After [`UsedNonce::Foreign`] the withdrawal is signed with another nonce. So enough nodes have to show the foreign
-    /// transaction. What that transaction did does not matter if a retry was requested.
+    /// After [`UsedNonce::Foreign`] the withdrawal is signed with another nonce, so enough nodes must show the foreign
+    /// transaction. If a retry was requested, it does not matter what that transaction did.
     pub(crate) async fn explain_used_nonce(
         &self,
         payment: &Payment,

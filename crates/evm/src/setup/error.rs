@@ -35,7 +35,7 @@ pub enum EvmSetupError {
     UnknownGasAdmin(String),
 }
 
-/// A value that the adapter has parsed.
+/// Converts the result of parsing a setting.
 pub(super) fn parsed<T, E: fmt::Display>(
     name: &'static str,
     value: Result<T, E>,

@@ -1,7 +1,7 @@
 use grid_batch_withdrawals::{OpenWithdrawals, WithdrawalRules};
 use log::warn;
 
-/// Warns of open withdrawals that wait for another gas admin than their pool has now.
+/// Logs warnings about open withdrawals that wait for a former gas admin of their pool.
 pub fn warn_of_former_gas_admins(found: &[OpenWithdrawals], rules: &dyn WithdrawalRules) {
     for OpenWithdrawals { service_id, pool, open } in found {
         match rules.pool(pool) {

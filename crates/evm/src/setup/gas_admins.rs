@@ -16,10 +16,10 @@ const KEY_FILE: &str = "key file";
 const KEYSTORE: &str = "keystore file";
 const PASSWORD_FILE: &str = "password file";
 
-/// The name of a gas admin, and who signs for it.
+/// The name of a gas admin and its signer.
 type NamedSigner<'a> = (&'a str, Arc<dyn TransactionSigner>);
 
-/// The gas admins, and who signs for each.
+/// The gas admins, each with its signer.
 pub(super) fn signers<'a>(
     settings: &'a EvmSettings,
     http: &HttpOptions,
@@ -71,7 +71,7 @@ fn keystore_key(
         .map_err(|error| UnusableSecret::in_file(KEYSTORE, file, error).into())
 }
 
-/// The password: editors end the last line of a file.
+/// The first line of a password file, because editors add a line end.
 fn first_line(mut text: String) -> String {
     if let Some(end) = text.find(['\r', '\n']) {
         text.truncate(end);
@@ -93,14 +93,14 @@ fn remote(
     }
     let request_timeout = settings.signer_timeout.unwrap_or(http.connect_timeout);
     let connect_timeout = http.connect_timeout.min(request_timeout);
-    // The signer is no node.
+    // The signer is not a node, so the pool is empty.
     let nodes = NodePool::default();
     let options = HttpOptions { request_timeout, connect_timeout, nodes, ..http.clone() };
     Ok(RemoteSigner::new(url, account, &options)?)
 }
 
 impl EvmSettings {
-    /// The names of the gas admins and their addresses, whose keys are read for this.
+    /// The names and addresses of the gas admins. It reads their keys.
     pub fn gas_admin_addresses(
         &self,
         http: &HttpOptions,
@@ -110,7 +110,7 @@ impl EvmSettings {
     }
 }
 
-/// Whether the URL is of this machine.
+/// Whether the URL refers to this machine.
 fn is_local(url: &str) -> bool {
     let after_scheme = url.trim_start_matches("http://");
     let Ok(Authority { hosts, .. }) = Authority::parse(after_scheme) else { return false };

@@ -1,4 +1,4 @@
-//! What the settings say, with the keys read: what an adapter is made of.
+//! Reads the keys and converts the settings to what an adapter is made from.
 
 mod error;
 mod former_gas_admins;
@@ -38,9 +38,9 @@ pub struct EvmSetup {
 pub struct EvmConnections {
     /// How many nodes there are.
     pub nodes: usize,
-    /// The highest number of status requests in flight.
+    /// Limit on the number of status requests in flight.
     pub requests: usize,
-    /// Options of the HTTP clients, also of those of remote signers.
+    /// Options of the HTTP clients, including those of remote signers.
     pub http: HttpOptions,
     /// The clock.
     pub clock: Arc<dyn Clock>,

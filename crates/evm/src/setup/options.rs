@@ -48,23 +48,22 @@ pub(super) fn options(
     })
 }
 
-/// How many of the nodes have to agree: more than half.
+/// How many of the nodes must agree: more than half.
 const fn agreeing_nodes(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
-/// A cap above zero: no gas price is below zero.
+/// Parses a cap, which must be above zero, because no gas price is below zero.
 fn gas_price_cap(name: &'static str, text: &str) -> Result<GasPrice, EvmSetupError> {
     match parsed(name, text.parse::<GasPrice>())? {
-        cap if cap.wei() == 0 => Err(invalid(
-            name,
-            "it must be more than 0 gwei, or every withdrawal is parked for ever",
-        )),
+        cap if cap.wei() == 0 => {
+            Err(invalid(name, "it must be more than 0 gwei, or every withdrawal is parked forever"))
+        }
         cap => Ok(cap),
     }
 }
 
-/// Far above what is usual, and a part of the price that withdrawals may have.
+/// Far above what is usual, but only a part of the price that withdrawals may have.
 fn maximum_tip(cap: GasPrice) -> GasPrice {
     const LEAST_WEI: u128 = 50_000_000_000;
     GasPrice::from_wei((cap.wei() / 4).max(LEAST_WEI))

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl EvmSettings {
-    /// How much may be scheduled from each pool. It needs no key, because commands keep the limits too.
+    /// How much may be scheduled from each pool. No key is read, because commands obey the limits as well.
     pub fn payment_limits(&self) -> Result<PaymentLimits, EvmSetupError> {
         let pools = self.pools.iter().map(|(pool, _)| parsed(POOLS, parse_address(pool)));
         let pools = pools.collect::<Result<BTreeSet<Address>, EvmSetupError>>()?;

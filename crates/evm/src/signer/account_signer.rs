@@ -13,7 +13,7 @@ use secp256k1::{
 
 use super::transaction_signer::{SignerError, TransactionSigner};
 
-/// The signer of an account. It uses no signature that the chain would not accept from the account.
+/// The signer of an account. Signatures that the chain would not accept from the account are not used.
 pub(crate) struct AccountSigner {
     signer: Arc<dyn TransactionSigner>,
     /// The last error, until a signature follows it.
@@ -40,7 +40,7 @@ impl AccountSigner {
         verified
     }
 
-    /// Logs an error once, and when it has ended.
+    /// Logs once when an error begins, and once when it ends.
     fn log_change(&self, error: Option<&SignerError>) {
         let mut last = lock(&self.error);
         if last.as_ref() == error {
@@ -63,7 +63,7 @@ impl fmt::Debug for AccountSigner {
     }
 }
 
-/// Whether the account has made this signature. Since EIP-2, `s` must be in the lower half.
+/// Checks that the account has made this signature. Since EIP-2, `s` must be in the lower half.
 fn verify(signature: &Signature, hash: B256, account: Address) -> Result<(), String> {
     if *signature != signature.normalized_s() {
         return Err("s of the signature is in the upper half, which no chain accepts".to_owned());
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::signer::{GasAdminKey, test_key::key};
 
-    /// Says that it signs for an account, and signs with the key of another, or changes what it signs.
+    /// Claims to sign for an account, but signs with the key of another one or changes the signature.
     #[derive(Debug)]
     struct WrongSigner {
         account: Address,

@@ -18,14 +18,14 @@ use crate::signer::{GasAdminKey, GasAdminKeyError};
 /// The derived key: its first half decrypts, its second half authenticates.
 type DerivedKey = [u8; 32];
 
-/// What scrypt may use. Keystores use 256 MiB at most by default.
+/// The memory that scrypt may use. By default, keystores use at most 256 MiB.
 const MEMORY_LIMIT: u64 = 1 << 30;
-/// What scrypt may compute: the product of its three parameters, which is 2^21 by default.
+/// The work that scrypt may do, as the product of its three parameters, which is 2^21 by default.
 const WORK_LIMIT: u64 = 1 << 26;
-/// How often PBKDF2 may repeat its function, which is 262,144 times by default.
+/// The number of rounds that PBKDF2 may do, which is 262,144 by default.
 const ROUND_LIMIT: u32 = 100_000_000;
 
-/// Why a keystore file gives no [`GasAdminKey`]. The texts contain no secret.
+/// Why no [`GasAdminKey`] can be read from a keystore file. The messages contain no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeystoreError {
@@ -51,8 +51,8 @@ pub enum KeystoreError {
     /// The decrypted text is not a secret key.
     #[error(transparent)]
     Key(#[from] GasAdminKeyError),
-    /// The file says that it has the key of another account.
-    #[error("it has the key of {actual}, and says that it has that of {stated}")]
+    /// The file names another account than that of its key.
+    #[error("it says that it has the key of {stated}, but it has that of {actual}")]
     Address {
         /// The account that the file names.
         stated: String,
@@ -67,7 +67,7 @@ struct Keystore {
     #[serde(alias = "Crypto")]
     crypto: Crypto,
     version: u32,
-    /// The account, in hex. Some programs leave it out.
+    /// The account in hex. Some programs leave it out.
     address: Option<String>,
 }
 
@@ -86,7 +86,7 @@ struct CipherParameters {
     iv: String,
 }
 
-/// The parameters of both key derivations: of scrypt `n`, `r` and `p`, of PBKDF2 `c` and `prf`.
+/// The parameters of both key derivations: `n`, `r` and `p` of scrypt, `c` and `prf` of PBKDF2.
 #[derive(Deserialize)]
 struct KdfParameters {
     salt: String,
@@ -103,7 +103,7 @@ impl Keystore {
 
     fn parse(json: &str) -> Result<Self, KeystoreError> {
         let keystore: Self = serde_json::from_str(json).map_err(|error| {
-            // The whole text of an error of serde may show a value.
+            // Only the position is shown, because the message of serde may contain a value.
             KeystoreError::Format(format!("line {}, column {}", error.line(), error.column()))
         })?;
         match keystore.version {
@@ -141,7 +141,7 @@ impl GasAdminKey {
     }
 }
 
-/// The MAC tells a wrong password from a right one.
+/// Checks the MAC, which shows whether the password is right.
 fn check_mac(
     crypto: &Crypto,
     derived: &DerivedKey,
@@ -363,6 +363,6 @@ mod tests {
         assert_eq!(with_address(&ACCOUNT.to_string()), Ok(ACCOUNT));
         assert_eq!(with_address(""), Ok(ACCOUNT));
         let error = with_address(&"00".repeat(20)).unwrap_err();
-        assert!(error.to_string().contains("says that it has that of 0000"), "{error}");
+        assert!(error.to_string().contains("says that it has the key of 0000"), "{error}");
     }
 }

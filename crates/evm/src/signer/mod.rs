@@ -1,4 +1,4 @@
-//! Who signs the transactions of a gas admin: a key in memory, or a remote signer.
+//! Signers of the transactions of a gas admin: a key in memory or a remote signer.
 
 mod account_signer;
 mod key;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::transaction_signer::{SignerError, TransactionSigner};
 
-/// A signer on another machine, with the interface of `Web3Signer`: the key never reaches this process.
+/// A signer on another machine, with the interface of `Web3Signer`. The key never reaches this process.
 ///
 /// It finds the account's public key with `GET /api/v1/eth1/publicKeys`, and signs with
 /// `POST /api/v1/eth1/sign/{public key}`. The URL may have a user and a password; only its scheme and
@@ -17,13 +17,12 @@ pub struct RemoteSigner {
     http: HttpClient,
     url: String,
     account: Address,
-    /// The account's public key, as the signer writes it. `None`: not asked for yet.
+    /// The account's public key, as the signer writes it. `None`: it has not been requested yet.
     public_key: Mutex<Option<String>>,
 }
 
 impl RemoteSigner {
-    /// The signer at this URL, for this account. `request_timeout` of the options is the limit of each
-    /// of its requests.
+    /// The signer at this URL for this account. `request_timeout` of the options is the time limit of each request.
     pub fn new(url: &str, account: Address, options: &HttpOptions) -> Result<Self, HttpError> {
         let http = HttpClient::new(options)?;
         Ok(Self { http, url: url.to_owned(), account, public_key: Mutex::default() })
@@ -40,7 +39,7 @@ impl RemoteSigner {
         let response = self.http.post(&url, &headers, request).await;
         let response = response.map_err(|error| self.unavailable(error))?;
         if response.status == 404 {
-            // The keys were loaded again, and this one may be under another name.
+            // The signer may have reloaded its keys, and this one may have another name now.
             self.set_public_key(None);
         }
         let text = self.body(response)?;
@@ -89,7 +88,7 @@ impl RemoteSigner {
         SignerError::Unavailable(format!("{self}: {error}"))
     }
 
-    /// The response is not shown: it may hold a signature.
+    /// The response is not shown, because it may contain a signature.
     fn wrong_answer(&self, reason: &str) -> SignerError {
         SignerError::WrongAnswer(format!("{self}: {reason}"))
     }
@@ -113,8 +112,8 @@ impl TransactionSigner for RemoteSigner {
     }
 }
 
-/// The account of an uncompressed public key in hex, with or without its first byte. `None`: it is not
-/// one. Such a key is part of the path of a URL, so nothing else is taken.
+/// The account of an uncompressed public key in hex, with or without its first byte. `None`: it is not such a key. The
+/// key becomes part of the path of a URL, so nothing else is accepted.
 fn account_of(public_key: &str) -> Option<Address> {
     const UNCOMPRESSED: u8 = 4;
     let bytes = hex::decode(public_key).ok()?;

@@ -20,18 +20,18 @@ pub trait TransactionSigner: fmt::Debug + Send + Sync {
 
     /// Signs the Keccak-256 hash of `payload`, which is a transaction without its signature.
     ///
-    /// A withdrawal waits for this, and those behind it too: it must have a time limit. The
-    /// signature is verified before it is used.
+    /// The withdrawal and those after it wait for this, so it must have a time limit. The signature is verified before
+    /// it is used.
     fn sign<'a>(&'a self, payload: &'a [u8]) -> BoxFuture<'a, Result<Signature, SignerError>>;
 }
 
-/// Why a transaction was not signed. Withdrawals wait until the signer signs again; none fails.
+/// Why a transaction was not signed. Withdrawals wait until the signer signs again; they do not fail.
 ///
-/// The texts are shown to clients: they name the signer, and contain no secret.
+/// The messages are shown to clients. They name the signer but contain no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SignerError {
-    /// The signer cannot be reached, has no answer in time, or is overloaded.
+    /// The signer cannot be reached, does not answer in time, or is overloaded.
     #[error("the signer is unavailable: {0}")]
     Unavailable(String),
     /// The signer does not sign for the account; correct its configuration.

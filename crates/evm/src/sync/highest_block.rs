@@ -9,18 +9,18 @@ use std::{
 use grid_batch_core::MonotonicTime;
 use grid_batch_support::lock;
 
-/// The highest block of the chain that has confirmed a withdrawal, as far as this process knows. A node
-/// that does not have it is not up to date.
+/// The highest block that has confirmed a withdrawal, as far as this process knows. A node that does not have it is not
+/// up to date.
 #[derive(Debug, Default)]
 pub(crate) struct HighestBlock {
     seen: AtomicU64,
-    /// The number that was stored last, and when.
+    /// The number that was last stored, and when.
     stored: Mutex<Option<(u64, MonotonicTime)>>,
 }
 
 impl HighestBlock {
-    /// It is stored at most this often: after a restart, a node that is a few blocks behind is noticed
-    /// later, and one that has just begun to sync is noticed all the same.
+    /// The minimum time between two stores. After a restart, a node that is a few blocks behind is thus noticed later,
+    /// but one that has just begun to sync is still noticed.
     const STORE_INTERVAL: Duration = Duration::from_secs(30);
 
     pub(crate) fn see(&self, number: u64) {
@@ -31,7 +31,7 @@ impl HighestBlock {
         self.seen.load(Ordering::Relaxed)
     }
 
-    /// The number to store now, if it is higher than the one that was stored some time ago.
+    /// The number to store now, if it is higher than the stored one and that one is old enough.
     pub(crate) fn take_to_store(&self, now: MonotonicTime) -> Option<u64> {
         let number = self.get();
         let mut stored = lock(&self.stored);

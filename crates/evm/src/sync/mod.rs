@@ -1,5 +1,5 @@
-//! Whether a node is up to date. The refusal of a pool is final only if nodes that are up to date agree
-//! on it: one that syncs or lags shows a state of the chain that is long past.
+//! Whether a node is up to date. The refusal of a pool is final only if up-to-date nodes agree on it, because a node
+//! that is syncing or lagging shows an old state of the chain.
 
 mod highest_block;
 mod node_state;

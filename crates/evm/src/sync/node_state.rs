@@ -17,7 +17,7 @@ impl NodeProgress {
         Ok(Self { head: node.head().await?, syncing })
     }
 
-    /// Why the node is not up to date. It has to have the block `seen`, and one that is not older than
+    /// Why the node is not up to date. It must have the block `seen`, and its latest block must not be older than
     /// `age_limit`.
     pub(super) fn lag(
         &self,
@@ -39,7 +39,7 @@ impl NodeProgress {
                 "is at block {number}, {behind} behind block {seen}, which was seen before"
             ));
         }
-        // A node that has not found the others yet does not say that it is syncing.
+        // A node that has not found other nodes yet does not report that it is syncing.
         if number == 0 {
             return Some("has only the first block of the chain".to_owned());
         }

@@ -7,7 +7,7 @@ use grid_batch_withdrawals::{Payment, WithdrawalId};
 use super::{quorum::RefusalOutcome, simulation::PoolRefusal};
 use crate::memory::Memory;
 
-/// The withdrawal of each pool of an account that nodes refused last.
+/// For each pool of an account, the withdrawal that nodes last refused.
 #[derive(Debug, Default)]
 pub(crate) struct PoolRefusals(Memory<(Address, String), Refused>);
 
@@ -16,7 +16,7 @@ struct Refused {
     withdrawal: Option<(WithdrawalId, u32)>,
     /// The highest block that was known when it was first refused, and when that was.
     required: Option<(u64, MonotonicTime)>,
-    /// What the nodes agreed on first.
+    /// The refusal on which the nodes first agreed.
     agreed: Option<Agreed>,
 }
 
@@ -28,12 +28,12 @@ struct Agreed {
 }
 
 impl PoolRefusals {
-    /// After this time the highest block is taken again: a node that stays behind must not become
-    /// up to date by waiting.
+    /// After this time, the highest block is taken anew, so that a node that stays behind does not become up to date
+    /// just by waiting.
     const VALID_FOR: Duration = Duration::from_secs(60);
 
-    /// The block that a node has to have for its refusal to count. It is not the latest one: on a chain with fast
-    /// blocks, no node has always the block that another one has just shown.
+    /// The block that a node must have for its refusal to count. It is not the latest one, because on a chain with fast
+    /// blocks a node does not always have the block that another one has just shown.
     pub(super) fn required_block(
         &self,
         admin: Address,
@@ -47,9 +47,9 @@ impl PoolRefusals {
         })
     }
 
-    /// Decides about a refusal on which the nodes agree at this block. It is final if they have said the same
-    /// about the withdrawal at an earlier block: a node may answer wrongly for a moment. A chain may add no blocks
-    /// while nothing is sent, so it is also final if they first said so longer than `without_blocks` ago.
+    /// Decides about a refusal on which the nodes agree at this block. It is final if they have reported the same about
+    /// the withdrawal at an earlier block, because a node may briefly answer wrongly. A chain may add no blocks while
+    /// nothing is sent, so a refusal is also final if it was first reported longer than `without_blocks` ago.
     pub(super) fn confirm(
         &self,
         admin: Address,
@@ -74,7 +74,7 @@ impl PoolRefusals {
         })
     }
 
-    /// The nodes do not agree any more that the pool refuses the withdrawal.
+    /// Forgets the refusal, because the nodes no longer agree on it.
     pub(crate) fn forget(&self, admin: Address, payment: &Payment) {
         self.with(admin, payment, |refused| refused.agreed = None);
     }
@@ -118,7 +118,7 @@ mod tests {
         PoolRefusal::Reverted("no".to_owned())
     }
 
-    /// Whether this refusal of a withdrawal is final at this block, so many seconds after the start.
+    /// Whether this refusal of a withdrawal is final at this block, this many seconds after the start.
     fn is_final(
         refusals: &PoolRefusals,
         number: u8,

@@ -1,20 +1,20 @@
 use super::simulation::PoolRefusal;
 
-/// What follows from what the nodes say about a call that one of them refuses.
+/// The conclusion from the answers of the nodes about a call that one of them refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RefusalOutcome {
-    /// The withdrawal fails: enough nodes that are up to date say so, and none says otherwise.
+    /// The withdrawal fails, because enough up-to-date nodes agree and none disagrees.
     Final(PoolRefusal),
-    /// The node of this attempt is not up to date, and another one accepts the withdrawal.
+    /// The node of this attempt is not up to date, but another one accepts the withdrawal.
     OtherNode(String),
     /// Nothing is certain yet, for this reason.
     Wait(String),
 }
 
-/// How one node counts.
+/// The vote of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Vote {
-    /// It does not count, because it does not answer or is not up to date.
+    /// The node does not count, because it does not answer or is not up to date.
     None(String),
     Accepts,
     /// It refuses at this block.
@@ -24,8 +24,7 @@ pub(super) enum Vote {
 /// A node and its vote.
 pub(super) type NodeVote = (String, Vote);
 
-/// Decides about a refusal. The first vote is that of the node of this attempt; `needed` nodes have to
-/// refuse.
+/// Decides about a refusal. The first vote is that of the node of this attempt; `needed` nodes must refuse.
 pub(super) fn decide(refusal: &PoolRefusal, votes: &[NodeVote], needed: usize) -> RefusalOutcome {
     if let Some(accepted) = decide_if_accepted(refusal, votes) {
         return accepted;
@@ -51,7 +50,7 @@ pub(super) fn decide(refusal: &PoolRefusal, votes: &[NodeVote], needed: usize) -
     }
 }
 
-/// What follows if a node accepts the withdrawal.
+/// The conclusion if a node accepts the withdrawal.
 fn decide_if_accepted(refusal: &PoolRefusal, votes: &[NodeVote]) -> Option<RefusalOutcome> {
     let (accepting, _) = votes.iter().find(|(_, vote)| *vote == Vote::Accepts)?;
     let (node, vote) = votes.first()?;

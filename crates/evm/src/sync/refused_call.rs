@@ -15,14 +15,14 @@ use crate::{
     pool::PoolCall,
 };
 
-/// What a node says: how far it has come, and whether the pool would make the withdrawal.
+/// The answer of a node: its progress, and whether the pool would make the withdrawal.
 type NodeAnswer = Result<(NodeProgress, Option<PoolRefusal>), NodeError>;
 
 impl Account<'_> {
     /// Decides whether a withdrawal that one node refuses has failed. The first node is that of the attempt.
     ///
-    /// The nodes are asked again, each after it has told how far it has come: what a node said before may be
-    /// about an older block. A withdrawal fails only if they say the same at a later block.
+    /// The nodes are asked again, each after it has reported its progress, because an earlier answer may be about an
+    /// older block. A withdrawal fails only if they give the same answer at a later block.
     pub(crate) async fn resolve_refusal(
         &self,
         payment: &Payment,
@@ -67,7 +67,7 @@ impl Account<'_> {
     }
 }
 
-/// The state is read first: the simulation is then on that block or a later one.
+/// The progress is read first, so that the simulation runs on that block or a later one.
 async fn read(node: &NodeClient, admin: Address, call: &PoolCall) -> NodeAnswer {
     let state = NodeProgress::read(node).await?;
     Ok((state, simulate(node, admin, call).await?.err()))

@@ -7,7 +7,7 @@ use crate::{
     pool::PoolCall,
 };
 
-/// Why a node says that a pool would not make a withdrawal.
+/// The reason that a node gives why a pool would not make a withdrawal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PoolRefusal {
     /// There is no contract at its address.
@@ -17,7 +17,7 @@ pub(crate) enum PoolRefusal {
 }
 
 impl PoolRefusal {
-    /// Whether two nodes say the same. They word the reasons of a failed call differently.
+    /// Whether two nodes agree. The texts of the reasons are not compared, because nodes word them differently.
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
         matches!(self, Self::NoContract(_)) == matches!(other, Self::NoContract(_))
     }

@@ -49,7 +49,7 @@ async fn next_withdrawals_are_sent_in_order_up_to_the_limit() {
     assert_eq!(harness.proxy.sent().len(), 4, "something was sent twice");
 }
 
-/// A parked withdrawal is taken only while no other one has a nonce.
+/// A parked withdrawal is taken only while no other withdrawal has a nonce.
 #[tokio::test]
 async fn nothing_is_signed_ahead_of_a_parked_one_whose_gate_is_open() {
     let mut harness = harness();
@@ -119,7 +119,7 @@ async fn funds_limit_what_is_signed_ahead() {
     let ids = schedule(&harness, 4);
     harness.accept(ids[0]).await;
     let sent = &harness.proxy.sent()[0];
-    // Enough for a bit more than two transactions.
+    // Enough for slightly more than two transactions.
     let gas = 120_000;
     harness.chain.set_balance(&harness.admin().address, sent.max_fee * gas * 2).unwrap();
     harness.status(ids[0]).await;
@@ -162,7 +162,7 @@ async fn signed_and_not_sent_is_sent_at_the_next_look() {
     harness.status(ids[0]).await;
     assert_eq!(nonces(&harness, &ids), [Some(0), Some(1), Some(2)]);
     harness.proxy.clear();
-    // As after a restart: it is not known when they were sent.
+    // After a restart, it is not known when they were sent.
     harness.restart_with(|_| {});
     harness.status(ids[0]).await;
     harness.advance_clock(RESEND_AFTER + Duration::from_secs(1));
@@ -171,7 +171,7 @@ async fn signed_and_not_sent_is_sent_at_the_next_look() {
     assert_eq!(harness.polls().len(), 3);
 }
 
-/// They may be payments that an older copy of the database does not know.
+/// They may be payments that are missing because the database is an older copy.
 #[tokio::test]
 async fn nothing_is_signed_while_unknown_transactions_are_pending() {
     let harness = harness();

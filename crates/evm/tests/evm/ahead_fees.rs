@@ -6,7 +6,7 @@ use grid_batch_withdrawals::WithdrawalId;
 
 use crate::harness::Harness;
 
-/// A chain on which four of six withdrawals are pending at a base fee of 5 gwei: their max fees are 11 gwei.
+/// A chain with six withdrawals, four of which are pending at a base fee of 5 gwei, with max fees of 11 gwei.
 async fn pending_at_a_low_price() -> (Harness, Vec<WithdrawalId>) {
     let harness = Harness::with_options(|options: &mut EvmOptions| {
         options.in_flight = 4;
@@ -25,7 +25,7 @@ fn sent_nonces(harness: &Harness) -> Vec<u64> {
     harness.proxy.sent().iter().map(|sent| sent.nonce).collect()
 }
 
-/// The price of the next block is read by the next look.
+/// Sets the base fee of the next block, and looks.
 async fn look_at_base_fee(harness: &Harness, head: WithdrawalId, gwei: u64) {
     harness.chain.set_base_fee(gwei).unwrap();
     harness.status(head).await;
@@ -87,7 +87,7 @@ async fn funds_limit_what_is_raised() {
     let (harness, ids) = pending_at_a_low_price().await;
     let gas = 120_000;
     let (old, new) = (11_000_000_000, 41_000_000_000_u128);
-    // Enough for the four transactions, and for a bit more than two replacements.
+    // Enough for the four transactions and slightly more than two replacements.
     let balance = gas * (4 * old + 2 * (new - old));
     harness.chain.set_balance(&harness.admin().address, balance).unwrap();
     look_at_base_fee(&harness, ids[0], 20).await;

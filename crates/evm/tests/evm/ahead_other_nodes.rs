@@ -1,4 +1,4 @@
-//! Withdrawals that are signed ahead, and nodes that show different things.
+//! Withdrawals that are signed ahead while nodes show different states.
 
 use grid_batch_core::{Ledger, LedgerStatus, Outcome, SubmissionAnswer};
 use grid_batch_test_chain::{Fault, FaultProxy};
@@ -23,7 +23,7 @@ async fn send_four(harness: &Harness) -> [WithdrawalId; 4] {
     ids
 }
 
-/// Adds a node before the harness's that has none of its blocks.
+/// Adds a node, in front of the harness's node, that has none of its blocks.
 fn add_lagging_node(harness: &mut Harness) -> Harness {
     let (lagging, url) = (Harness::new(), harness.proxy.url().to_owned());
     harness.use_nodes(&[lagging.proxy.url(), &url]);

@@ -7,7 +7,7 @@ use grid_batch_withdrawals::WithdrawalId;
 
 use crate::harness::{Harness, RESEND_AFTER, SEND};
 
-/// Three withdrawals that are sent, of which the node has lost the last two.
+/// Three withdrawals that were sent; the node has lost the last two.
 async fn lost() -> (Harness, Vec<WithdrawalId>) {
     let harness = Harness::with_options(|options| options.in_flight = 4);
     let ids: Vec<_> = ["1", "2", "3"].map(|amount| harness.schedule(amount)).into();
@@ -19,7 +19,7 @@ async fn lost() -> (Harness, Vec<WithdrawalId>) {
     (harness, ids)
 }
 
-/// The nonces that are sent once those that were sent are due again.
+/// The nonces that are sent again when they are due.
 async fn sent_again(harness: &Harness, first: WithdrawalId) -> Vec<u64> {
     let before = harness.proxy.sent().len();
     harness.status(first).await;

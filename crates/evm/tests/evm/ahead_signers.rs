@@ -1,4 +1,4 @@
-//! Signing ahead with signers that take their time.
+//! Signing ahead with slow signers.
 
 use std::{
     future,
@@ -76,7 +76,7 @@ async fn slow_signer_signs_some_at_each_look() {
     }
 }
 
-/// Signs once, and then does not answer until more time than a look may take has passed.
+/// Signs once, and then does not answer for longer than a look may take.
 #[derive(Debug)]
 struct HungSigner {
     key: GasAdminKey,
@@ -116,7 +116,7 @@ async fn hung_signer_is_not_asked_again_at_once() {
     assert_eq!(signer.requests.load(Ordering::Relaxed), 3);
 }
 
-/// Counts the signatures that were made while a withdrawal had no result.
+/// Counts the signatures that were made while the first withdrawal had no result.
 #[derive(Debug)]
 struct ObservingSigner {
     key: GasAdminKey,

@@ -1,4 +1,4 @@
-//! Nonces whose withdrawals have ended otherwise than by them, and signing ahead behind them.
+//! Signing ahead after nonces whose withdrawals have ended in another way than by their transactions.
 
 use grid_batch_core::LedgerStatus;
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
@@ -19,7 +19,7 @@ async fn decided_invalid(harness: &Harness) -> WithdrawalId {
     id
 }
 
-/// Sends the first of three withdrawals and looks at it, and returns how many of them are signed.
+/// Sends the first of three withdrawals, looks at it, and returns how many of the three are signed.
 async fn count_signed(harness: &Harness) -> usize {
     let ids = ["1", "2", "3"].map(|amount| harness.schedule(amount));
     harness.accept(ids[0]).await;

@@ -1,4 +1,4 @@
-//! The look at an account before withdrawals are moved from it.
+//! The check of an account before withdrawals are moved from it.
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::harness::{Harness, SEND, key_of};
 
-/// The attempt ended like this, and nothing was signed or sent.
+/// Asserts that the attempt ended like this, and nothing was signed or sent.
 fn assert_not_signed(
     harness: &Harness,
     id: WithdrawalId,
@@ -217,7 +217,7 @@ async fn one_wrong_transaction_count_is_not_trusted() {
     assert_eq!(harness.nonce(id).nonce, 0);
 }
 
-/// A node may not have the state that the balance is in.
+/// A node may not have the state that contains the balance.
 #[tokio::test]
 async fn pending_count_of_a_node_without_balances_counts() {
     let mut harness = Harness::new();

@@ -1,4 +1,4 @@
-//! When the server is told to ask about withdrawals.
+//! When events make the server ask about withdrawals.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Nonces that no payment may use any more, below those of pending withdrawals.
+//! Nonces below those of pending withdrawals that no payment may use any more.
 
 use grid_batch_core::{LedgerStatus, Outcome};
 use grid_batch_evm::EvmOptions;
@@ -38,7 +38,7 @@ async fn reverted_payment_dropped_by_a_reorg_leaves_no_gap() {
     let next = harness.send_withdrawal().await;
     assert_eq!(harness.nonce(next).nonce, 1);
     assert_eq!(harness.follow(next, 4).await, LedgerStatus::Committed);
-    // The filler is stored with the nonce, and the reverted payment was not paid.
+    // The filler is stored with the nonce, and the reverted payment paid nothing.
     assert!(harness.nonce(refused).transactions[1].signed.is_filler);
     assert_eq!(harness.polls().len(), 1);
 }
@@ -164,6 +164,6 @@ async fn only_64_lower_nonces_are_sent_at_once() {
     assert_eq!(harness.proxy.calls(SEND) - before, 64 + 1);
     let mut filled: Vec<u64> = harness.store.fillers().iter().map(|it| it.nonce).collect();
     filled.sort();
-    // The lowest: what follows cannot be mined before them.
+    // The lowest ones, because the others cannot be mined before them.
     assert_eq!(filled, Vec::from_iter(0..64));
 }

@@ -90,7 +90,7 @@ async fn reverted_withdrawal_is_invalid_with_the_pools_reason() {
     let reason = "the pool refused the withdrawal in block 2: not the owner";
     assert_eq!(harness.failure_reason(id).await, reason);
     assert_eq!(harness.nonce(id).outcome, Some(NonceOutcome::Reverted));
-    // The same if the outcome is stored, but the status is not yet.
+    // The result is the same if the outcome is stored but the status is not yet.
     assert_eq!(harness.failure_reason(id).await, reason);
     assert_eq!(harness.evidence(id).await, Evidence::Present);
     assert_eq!(harness.outcome(id).await, Outcome::Rejected);

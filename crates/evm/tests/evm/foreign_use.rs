@@ -17,8 +17,8 @@ async fn with_foreign_use(confirmations: u64) -> (Harness, WithdrawalId) {
     (harness, id)
 }
 
-/// The same with one confirmation and three nodes, of which two have to agree. The two nodes that are returned do not
-/// show the foreign transaction.
+/// The same with one confirmation and three nodes, two of which must agree. The two returned nodes do not show the
+/// foreign transaction.
 async fn with_foreign_use_at_one_node() -> (Harness, WithdrawalId, [FaultProxy; 2]) {
     let (mut harness, id) = with_foreign_use(1).await;
     harness.restart_with(|options| options.agreeing_nodes = 2);
@@ -100,7 +100,7 @@ async fn cancelled_withdrawal_ends_after_final_foreign_use() {
     );
 }
 
-/// An empty transfer may be the filler of a cancellation that is not stored any more.
+/// An empty transfer may be the filler of a cancellation that is missing in the store.
 #[tokio::test]
 async fn empty_transfer_decides_nothing() {
     let harness = Harness::new();
@@ -118,7 +118,7 @@ async fn empty_transfer_decides_nothing() {
     assert_paid_with_second_nonce(&harness, id).await;
 }
 
-/// More than half of the nodes have to show it.
+/// More than half of the nodes must show it.
 #[tokio::test]
 async fn one_node_of_three_does_not_assign_another_nonce() {
     let (harness, id, others) = with_foreign_use_at_one_node().await;
@@ -130,7 +130,7 @@ async fn one_node_of_three_does_not_assign_another_nonce() {
     harness.accept(id).await;
 }
 
-/// Nodes that are not used, because they do not confirm the chain, count as those that do not show it.
+/// Nodes that are not used because they do not confirm the chain count as not showing it.
 #[tokio::test]
 async fn the_only_node_that_is_used_does_not_assign_another_nonce() {
     let (mut harness, id) = with_foreign_use(1).await;
@@ -138,7 +138,7 @@ async fn the_only_node_that_is_used_does_not_assign_another_nonce() {
     assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
     assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
     assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
-    // Also not for a retry, which many withdrawals may get at once.
+    // This also applies to a retry, which many withdrawals may get at once.
     harness.retry(id);
     assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);
     harness.restart_with(|options| options.agreeing_nodes = 1);
@@ -158,7 +158,7 @@ async fn one_node_does_not_close_the_nonce_of_an_ended_withdrawal() {
     assert_eq!(harness.nonce(id).outcome, Some(NonceOutcome::UsedElsewhere));
 }
 
-/// Their transactions are mined, whatever becomes of the first one.
+/// Their transactions are mined, whatever happens to the first one.
 #[tokio::test]
 async fn those_behind_a_used_nonce_are_followed() {
     let harness = Harness::with_options(|options| options.in_flight = 16);

@@ -1,4 +1,4 @@
-//! What is known of the gas of gas admins.
+//! What is known about the gas of gas admins.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn another_node_is_asked_if_one_fails() {
 }
 
 #[tokio::test]
-async fn attempt_to_send_tells_the_price_balance_and_gas() {
+async fn attempt_to_send_records_price_balance_and_gas() {
     let harness = Harness::new();
     let watch = watch(&harness, 20);
     harness.chain.set_base_fee(250).unwrap();
@@ -104,7 +104,7 @@ async fn beneficiary_that_is_not_allowed_is_rejected_unsigned() {
     harness.accept(id).await;
 }
 
-/// The nonce is settled while nodes show the transaction. A node that is pruned later does not matter then.
+/// The nonce is settled while nodes show the transaction, so it does not matter if they are pruned later.
 #[tokio::test]
 async fn transaction_of_an_idle_account_is_settled() {
     let harness = Harness::new();
@@ -116,7 +116,7 @@ async fn transaction_of_an_idle_account_is_settled() {
     harness.use_key_elsewhere();
     let open = harness.schedule("1");
     assert!(watch.look().await);
-    assert_eq!(next(), Some(1), "its own attempt looks at it");
+    assert_eq!(next(), Some(1), "its own attempt settles it");
     harness.store.decide_invalid(open);
     assert!(watch.look().await);
     assert_eq!(next(), Some(2));

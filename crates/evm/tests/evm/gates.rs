@@ -20,7 +20,7 @@ fn at_201_gwei(set: impl FnOnce(&mut EvmOptions)) -> Harness {
     harness
 }
 
-/// Nothing was signed or sent, and the withdrawal is parked for the gate interval.
+/// Asserts that nothing was signed or sent, and the withdrawal is parked for the gate interval.
 fn assert_parked(harness: &Harness, id: WithdrawalId, answer: &SubmissionAnswer, reason: &str) {
     assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
     assert_eq!(answer.retry_after, Some(Duration::from_secs(5)));
@@ -195,7 +195,7 @@ async fn price_below_the_cap_of_another_pool_parks_one_pool() {
     assert_parked(&harness, id, &harness.send(id).await, "the cap of 100 gwei");
 }
 
-/// With another order of nonces, it could be paid twice.
+/// If the order of nonces changed, it could be paid twice.
 #[tokio::test]
 async fn withdrawal_of_a_restored_store_parks_the_account() {
     let harness = with_low_cap_of_the_pool();

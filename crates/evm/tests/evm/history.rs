@@ -1,4 +1,4 @@
-//! Accounts that have sent transactions before, and nodes that are wrong about how many.
+//! Accounts that have sent earlier transactions, and nodes that report a wrong number of them.
 
 use grid_batch_core::{LedgerStatus, Outcome};
 use grid_batch_test_chain::Fault;
@@ -19,7 +19,7 @@ fn use_key_often(harness: &Harness, times: usize) {
     harness.mine(1);
 }
 
-/// The command that a parked withdrawal names starts at this nonce.
+/// Asserts that the command that a parked withdrawal names starts at this nonce.
 async fn assert_parked_until_start(harness: &Harness, start: u64) {
     let id = harness.schedule("1");
     let answer = harness.send(id).await;
@@ -43,7 +43,7 @@ async fn long_history_of_a_new_database_needs_one_confirmation() {
     eprintln!("{} requests", harness.proxy.log().len());
 }
 
-/// A node that has removed old states and transactions.
+/// The node has removed old states and transactions.
 #[tokio::test]
 async fn pruned_history_of_a_new_database_needs_one_confirmation() {
     let harness = Harness::new();
@@ -69,7 +69,7 @@ async fn nothing_is_signed_for_a_count_that_no_transaction_explains() {
         assert!(message.contains(part), "{message}");
     }
     assert_eq!((harness.store.nonces(id), harness.proxy.calls(SEND)), (vec![], sent));
-    // The node is right again.
+    // The node reports the right count again.
     harness.proxy.clear();
     harness.accept(id).await;
     assert_eq!(harness.nonce(id).nonce, 1);

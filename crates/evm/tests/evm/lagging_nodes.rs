@@ -1,4 +1,4 @@
-//! A node that lags behind, or several nodes behind one URL of which one lags.
+//! A node that lags behind, or several nodes behind one URL, one of which lags.
 
 use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_test_chain::Fault;

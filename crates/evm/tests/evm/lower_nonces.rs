@@ -1,4 +1,4 @@
-//! Withdrawals that were signed ahead of one whose nonce a foreign transaction used.
+//! Withdrawals with lower nonces than one whose first nonce was used by a foreign transaction.
 
 use std::mem;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::harness::Harness;
 
-/// Two withdrawals with the nonces 0 and 1, of which the node has lost both. A foreign transaction used nonce 0.
+/// Two withdrawals with the nonces 0 and 1. The node has lost both, and a foreign transaction used nonce 0.
 async fn with_used_nonce(harness: &Harness, ids: [WithdrawalId; 2]) {
     harness.accept(ids[0]).await;
     assert_eq!(harness.status(ids[0]).await, LedgerStatus::Pending);
@@ -33,7 +33,7 @@ async fn of_one_pool() -> (Harness, [WithdrawalId; 2]) {
     (harness, ids)
 }
 
-/// The node loses the last two transactions that it got.
+/// Makes the node lose the last two transactions that it received.
 fn lose_last_two(harness: &Harness) {
     for sent in harness.proxy.sent().iter().rev().take(2) {
         harness.chain.drop_transaction(&sent.hash).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the adapter with a real node, behind a proxy that injects the faults of real nodes.
+//! Tests of the adapter with a real node behind a proxy that injects typical faults of nodes.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod ahead;

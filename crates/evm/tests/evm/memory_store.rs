@@ -23,10 +23,10 @@ pub struct MemoryStore {
 #[derive(Debug, Default, Clone)]
 pub struct StoreState {
     withdrawals: HashMap<WithdrawalId, (ServiceId, Payment)>,
-    /// A nonce without a withdrawal was only filled.
+    /// A nonce without a withdrawal has only fillers.
     nonces: Vec<(ServiceId, Option<WithdrawalId>, AssignedNonce)>,
     failed: HashSet<ItemId>,
-    /// Those that were scheduled before a copy was put back.
+    /// The withdrawals that were scheduled before a copy was restored.
     restored: HashSet<WithdrawalId>,
     held: HashSet<WithdrawalId>,
     /// The parked pools whose first withdrawals are due.
@@ -66,7 +66,7 @@ impl MemoryStore {
         self.state().clone()
     }
 
-    /// Puts a copy back, as a restored backup. Attempts that were started stay started.
+    /// Restores a copy, like a backup. Attempts that were started stay started.
     pub fn restore(&self, copy: &StoreState) {
         let mut state = self.state();
         let attempts = state.attempts.clone();
@@ -74,14 +74,14 @@ impl MemoryStore {
         *state = StoreState { attempts, restored, ..copy.clone() };
     }
 
-    /// An operator decides that an undecided nonce was used for no withdrawal.
+    /// Applies an operator's decision that an undecided nonce was used for no withdrawal.
     pub fn decide_elsewhere(&self, service_id: &ServiceId, nonce: u64) {
         let mut state = self.state();
         state.undecided.remove(&nonce);
         state.nonce(service_id, nonce).unwrap().outcome = Some(NonceOutcome::UsedElsewhere);
     }
 
-    /// An operator has these free nonces filled.
+    /// Applies an operator's decision to fill these free nonces.
     pub fn decide_fill(&self, service_id: &ServiceId, nonces: Range<u64>) {
         let (mut state, now) = (self.state(), self.clock.now());
         let free = nonces.filter(|nonce| state.nonces.iter().all(|(.., it)| it.nonce != *nonce));
@@ -125,14 +125,14 @@ impl MemoryStore {
             .collect()
     }
 
-    /// An operator decides that the withdrawal is invalid.
+    /// Applies an operator's decision that the withdrawal is invalid.
     pub fn decide_invalid(&self, id: WithdrawalId) {
         let mut state = self.state();
         let batch_id = id.batch_id(state.withdrawals[&id].1.generation);
         state.failed.insert(batch_id);
     }
 
-    /// An operator holds the withdrawal.
+    /// Holds the withdrawal, as an operator does.
     pub fn hold(&self, id: WithdrawalId) {
         self.state().held.insert(id);
     }
@@ -141,7 +141,7 @@ impl MemoryStore {
         self.state().held.remove(&id);
     }
 
-    /// The first withdrawals of these parked pools are due.
+    /// Makes the first withdrawals of these parked pools due.
     pub fn set_due_pools(&self, pools: &[&str]) {
         self.state().due_pools = pools.iter().map(ToString::to_string).collect();
     }
@@ -194,7 +194,7 @@ impl StoreState {
         self.failed.contains(&id.batch_id(self.withdrawals[&id].1.generation))
     }
 
-    /// Whether a payment with this nonce was, or may still be, made.
+    /// Whether a payment with this nonce was made, or may still be made.
     fn may_pay(&self, withdrawal: Option<WithdrawalId>, assigned: &AssignedNonce) -> bool {
         let has_failed = |id: WithdrawalId| {
             self.failed.contains(&id.batch_id(self.withdrawals[&id].1.generation))
@@ -211,8 +211,7 @@ impl StoreState {
         of_service.map(|(_, _, it)| it.nonce + 1).max()
     }
 
-    /// The withdrawals that were scheduled after that of a batch. A batch that was tried counts as
-    /// accepted.
+    /// The withdrawals that were scheduled after that of a batch. A batch that was tried counts as accepted.
     fn following(
         &self,
         service_id: &ServiceId,

@@ -5,7 +5,7 @@ use grid_batch_evm::EvmOptions;
 
 use crate::harness::{Harness, SEND};
 
-/// An account whose nonces below this one are stored, and none of them is on the chain.
+/// An account whose nonces below this one are stored, but none of which is on the chain.
 fn with_gap_below(nonce: u64, set: impl FnOnce(&mut EvmOptions)) -> Harness {
     let harness = Harness::with_options(set);
     harness.settle_elsewhere(nonce - 1);

@@ -1,4 +1,4 @@
-//! Transactions that a node refuses, and what follows from each refusal.
+//! Transactions that a node refuses, and the consequence of each refusal.
 
 use grid_batch_core::{Ledger, LedgerStatus, Outcome, SubmissionAnswer};
 use grid_batch_test_chain::{Fault, FaultProxy};
@@ -11,7 +11,7 @@ fn number(hex: &serde_json::Value) -> u64 {
     u64::from_str_radix(&hex.as_str().unwrap()[2..], 16).unwrap()
 }
 
-/// A withdrawal that was signed and that no node has, and the gas that it needs.
+/// A withdrawal that was signed but is on no node, and the gas that it needs.
 async fn signed_and_dropped(harness: &Harness) -> (WithdrawalId, u64) {
     let id = harness.send_withdrawal().await;
     let hash = harness.hashes(id).remove(0);
@@ -22,7 +22,7 @@ async fn signed_and_dropped(harness: &Harness) -> (WithdrawalId, u64) {
     (id, estimate)
 }
 
-/// The gas limit of the transaction that was sent last.
+/// The gas limit of the last transaction that was sent.
 fn last_gas_limit(harness: &Harness, id: WithdrawalId) -> u64 {
     number(&harness.transaction(harness.hashes(id).last().unwrap())["gas"])
 }
@@ -192,7 +192,7 @@ async fn refusal_of_every_node_is_certain() {
     assert_refused(&harness.send(id).await, "more than the node is configured to send");
 }
 
-/// It was accepted before, by a node that has forgotten it or refuses it now.
+/// It was accepted before by a node that has forgotten it or refuses it now.
 #[tokio::test]
 async fn refused_transaction_that_a_node_shows_is_accepted() {
     let mut harness = Harness::new();
@@ -253,7 +253,7 @@ async fn pending_note_names_a_price_above_its_fee() {
     let expected = "its transaction to be mined; the gas price is 61 gwei, above the 22 gwei that it pays \
                     at most";
     assert_eq!(harness.nonce(id).note.as_deref(), Some(expected));
-    // The price falls: the next time it is sent, the note ends.
+    // The price falls, so the note is removed when it is next sent.
     harness.chain.set_base_fee(10).unwrap();
     harness.accept(id).await;
     harness.status(id).await;

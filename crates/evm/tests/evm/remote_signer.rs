@@ -1,4 +1,4 @@
-//! A signer on another machine, and what follows when it does not sign.
+//! A signer on another machine, and what happens when it does not sign.
 
 use std::{
     sync::{Arc, Mutex},
@@ -46,7 +46,7 @@ async fn remote_signer_signs_withdrawals() {
         assert_eq!(harness.follow(id, 2).await, LedgerStatus::Committed);
     }
     assert_eq!(harness.polls().len(), 2);
-    // One for the public keys.
+    // One request is for the public keys.
     assert_eq!((signer.sign_requests(), signer.requests()), (2, 3));
 }
 

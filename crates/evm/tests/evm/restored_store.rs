@@ -1,4 +1,4 @@
-//! A store that went back, as after a restored backup: it does not know the last transactions.
+//! A store that went back, as after restoring a backup, and does not know the last transactions.
 
 use alloy_primitives::hex;
 use grid_batch_core::{Evidence, Ledger, LedgerStatus, Outcome};
@@ -11,7 +11,7 @@ use crate::{
     memory_store::StoreState,
 };
 
-/// Withdrawals that are scheduled and of which nothing is signed, and a copy of the store.
+/// Withdrawals that are scheduled but not signed, and a copy of the store.
 fn scheduled<const N: usize>(
     harness: &Harness,
     amounts: [&str; N],
@@ -20,15 +20,15 @@ fn scheduled<const N: usize>(
     (ids, harness.store.copy())
 }
 
-/// Takes a withdrawal to its end.
+/// Processes a withdrawal until it has ended.
 async fn pay(harness: &Harness, id: WithdrawalId) {
     harness.accept(id).await;
     harness.mine(3);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
 }
 
-/// Signs for a withdrawal while the asked node does not show the only pending transaction, which another
-/// node has kept.
+/// Signs for a withdrawal while the asked node does not show the only pending transaction, which another node still
+/// has.
 async fn sign_beside_pending(harness: &Harness, id: WithdrawalId) {
     let pending = harness.proxy.sent().remove(0);
     harness.chain.drop_transaction(&pending.hash).unwrap();
@@ -199,7 +199,7 @@ async fn pending_payment_wins(in_flight: usize) {
     assert_eq!(harness.polls().len(), 2);
 }
 
-/// The payment of a later withdrawal has the nonce that the first one gets.
+/// The payment of a later withdrawal has the nonce that the first one would get.
 #[tokio::test]
 async fn nothing_is_signed_ahead_for_one_that_may_be_paid() {
     let harness = Harness::with_options(|options| options.in_flight = 16);
@@ -270,7 +270,7 @@ async fn filler_of_a_cancelled_withdrawal_is_adopted() {
     assert_eq!(harness.polls(), []);
 }
 
-/// A withdrawal whose cancellation is not stored any more, and a second one.
+/// A withdrawal whose cancellation is no longer stored, and a second one.
 async fn with_unknown_filler() -> (Harness, [WithdrawalId; 2]) {
     let harness = Harness::new();
     let (ids, copy) = scheduled(&harness, ["1", "2"]);
@@ -303,7 +303,7 @@ async fn unknown_filler_is_undecided() {
     assert_eq!(harness.nonce(ids[0]).nonce, 1);
 }
 
-/// Nothing is stored about the nonce: the count may be wrong.
+/// Nothing is stored about the nonce, because the count may be wrong.
 #[tokio::test]
 async fn transaction_that_no_node_shows_parks() {
     let harness = Harness::new();
@@ -315,7 +315,7 @@ async fn transaction_that_no_node_shows_parks() {
     let sent = harness.proxy.calls(SEND);
     assert_eq!(harness.outcome(ids[0]).await, Outcome::Parked);
     assert_eq!((harness.store.nonces(ids[0]), harness.proxy.calls(SEND)), (vec![], sent));
-    // A node that shows it decides.
+    // A node shows it, so it is decided.
     harness.proxy.clear();
     harness.accept(ids[0]).await;
     assert_made(&harness, &ids[..1], &[0]).await;

@@ -13,7 +13,7 @@ fn number(hex: &Value) -> u64 {
     u64::from_str_radix(&hex.as_str().unwrap()[2..], 16).unwrap()
 }
 
-/// Waits until the stop holds its call.
+/// Waits until the stop blocks its call.
 async fn held(stop: Stop) -> Stop {
     let wait = move || {
         assert!(stop.wait(Duration::from_secs(20)), "the call did not arrive");
@@ -31,7 +31,7 @@ async fn drop_before_sending(harness: &Harness, id: WithdrawalId) -> Stop {
     }
 }
 
-/// The withdrawal is mined by exactly one transaction, with the pool's first id.
+/// Asserts that the withdrawal is mined by exactly one transaction, with the pool's first id.
 async fn assert_withdrawn_once(harness: &Harness, id: WithdrawalId) {
     harness.mine(1);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
@@ -72,7 +72,7 @@ async fn nonce_and_bytes_are_stored_before_sending() {
     assert_eq!((assigned.nonce, assigned.outcome), (0, None));
     assert_eq!((assigned.transactions.len(), assigned.transactions[0].sent_at), (1, None));
     assert_eq!(harness.proxy.sent(), []);
-    // As after a crash: it is sent for the first time.
+    // It is sent for the first time, as after a crash.
     assert_eq!(harness.evidence(id).await, Evidence::Repeatable);
     harness.accept(id).await;
     assert_eq!(harness.sent(), harness.hashes(id));
@@ -127,7 +127,7 @@ async fn late_response_is_ambiguous() {
     assert_withdrawn_once(&harness, id).await;
 }
 
-/// An error with the code that Besu has for most refusals and other nodes have for busy ones.
+/// An error with the code that Besu uses for most refusals, and other nodes use when they are busy.
 fn limit_exceeded(message: &str) -> Fault {
     Fault::RpcError { code: -32_005, message: message.to_owned() }
 }

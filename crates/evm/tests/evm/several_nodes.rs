@@ -82,7 +82,7 @@ async fn node_of_another_chain_is_ignored() {
     harness.use_nodes(&[other.proxy.url(), &url]);
     assert_eq!(harness.status(id).await, LedgerStatus::Pending);
     assert_eq!(harness.nonce(id).foreign_hash, None);
-    // The same if the other nodes no longer have the state.
+    // The result is the same if the other nodes have removed the state.
     harness.chain.drop_transaction(&harness.hashes(id)[0]).unwrap();
     harness.use_key_elsewhere();
     harness.proxy.set("eth_getBlockByNumber", Fault::Null);
@@ -127,8 +127,8 @@ async fn final_at_one_node_is_enough() {
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
 }
 
-/// Two nodes with the same chain id and pool, and other blocks. The first one refuses the withdrawal,
-/// which was sent to both.
+/// Two nodes with the same chain id and pool but different blocks. The withdrawal was sent to both, and the first one
+/// refuses it.
 async fn two_branches() -> (Harness, Harness, WithdrawalId) {
     let (mut harness, branch) = (Harness::new(), Harness::new());
     harness.mine(1);
@@ -190,7 +190,7 @@ fn shutdown_of_the_reader_does_not_break_sending() {
     let (before, asking, sending) = (runtime(), runtime(), runtime());
     let harness = Harness::new();
     let id = before.block_on(harness.send_withdrawal());
-    // Connections close with the runtime that opened them: now there is none.
+    // Connections close with the runtime that opened them, so none is left now.
     drop(before);
     assert_eq!(asking.block_on(harness.status(id)), LedgerStatus::Pending);
     harness.mine(1);

@@ -1,4 +1,4 @@
-//! What is offered to block producers.
+//! The tips that are offered to block producers.
 
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::harness::Harness;
 
 const GWEI: u128 = 1_000_000_000;
 
-/// How many blocks the price looks back.
+/// How many past blocks determine the tip.
 const BLOCKS: usize = 20;
 
 /// Mines a block with a transaction of another account that offers this tip.

@@ -1,4 +1,4 @@
-//! Nodes that say that a pool refuses a withdrawal, and are not up to date or do not agree.
+//! Nodes that report that a pool refuses a withdrawal, but are not up to date or do not agree.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::harness::{Harness, RESEND_AFTER};
 const HEAD: &str = "eth_getBlockByNumber";
 const UNREACHABLE: &str = "http://127.0.0.1:9";
 
-/// The node has no state yet, as one that has just been started.
+/// Makes the node behave like one that was just started and has no state yet.
 fn lose_state(node: &FaultProxy) {
     node.set("eth_getCode", Fault::Result(json!("0x")));
     node.set("eth_call", Fault::RpcError { code: 3, message: "execution reverted".to_owned() });
@@ -63,7 +63,7 @@ async fn node_behind_a_stored_block_fails_no_withdrawal() {
     let paid = harness.send_withdrawal().await;
     harness.mine(5);
     assert_eq!(harness.status(paid).await, LedgerStatus::Committed);
-    // Another node of the same chain that has only its first blocks. The process has forgotten all.
+    // Another node of the same chain has only the first blocks. The process has forgotten everything.
     let options = AnvilOptions { mining: Mining::Manual, ..AnvilOptions::default() };
     let fresh = Anvil::start(&options).unwrap();
     fresh.mine(1).unwrap();
@@ -84,7 +84,7 @@ async fn node_with_only_the_first_block_fails_no_withdrawal() {
     let send = async || harness.evm.send(fresh.url(), &harness.submission(id)).await;
     let reason = "has only the first block of the chain; not final";
     assert_ended(&harness, id, &send().await, Outcome::PoolParked, reason);
-    // A chain that has begun, and has no such pool.
+    // The chain has begun, but has no such pool.
     fresh.mine(1).unwrap();
     let reason = "not final until a later block than 1 shows the same: there is no contract";
     assert_ended(&harness, id, &send().await, Outcome::PoolParked, reason);
@@ -129,7 +129,7 @@ async fn node_behind_another_fails_no_withdrawal() {
     let mut harness = Harness::new();
     let ahead = FaultProxy::start(harness.chain.url()).unwrap();
     harness.mine(5);
-    // One node lags; the other one does not have the pool either, but is not enough.
+    // One node lags. The other one does not have the pool either, but one node is not enough.
     lose_state(&harness.proxy);
     lose_state(&ahead);
     let hash = format!("0x{}", "33".repeat(32));

@@ -17,7 +17,7 @@ pub(crate) fn slow_commits(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// Batches are committed all the same, and `/health` tells of it.
+/// Batches are committed although the events are silent, and `/health` reports it.
 pub(crate) fn silent_events(run: &mut CaseRun<'_>) -> Done {
     if !run.facts.has_events {
         return Err(NotPossible::new("the ledger has no events"));

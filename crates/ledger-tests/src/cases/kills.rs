@@ -1,4 +1,4 @@
-//! Servers that are killed at each step, and several of them.
+//! Servers that are killed at each step, and two servers at once.
 
 use super::Done;
 use crate::{Fault, NotPossible, TestBatch, case_run::CaseRun, operator::Operator};
@@ -48,7 +48,7 @@ pub(crate) fn killed_before_a_commit_is_seen(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// Kills the server when it has the answer about its first batch.
+/// Kills the server when it has received the answer about its first batch.
 fn kill_while_nothing_is_applied(run: &mut CaseRun<'_>) -> Result<TestBatch, NotPossible> {
     run.start();
     run.harness.fault(Fault::AppliesNothing)?;
@@ -60,8 +60,9 @@ fn kill_while_nothing_is_applied(run: &mut CaseRun<'_>) -> Result<TestBatch, Not
     Ok(batch)
 }
 
-/// The instance that has sent a batch is killed before the answer, while another one runs. The first instance claims
-/// the service, because it is alone when the first batch is posted. The second one must take the service over.
+/// The instance that has sent a batch is killed before it gets the answer, while another instance runs. The first
+/// instance claims the service, because it is alone when the first batch is posted. The second must take the service
+/// over.
 pub(crate) fn two_instances(run: &mut CaseRun<'_>) -> Done {
     run.use_postgres()?;
     run.start();

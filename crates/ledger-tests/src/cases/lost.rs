@@ -23,7 +23,7 @@ pub(crate) fn lost_answer(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// The ledger has the batch and has not applied it yet, so the batch is not absent.
+/// The ledger has the batch but has not applied it yet, so the batch is not absent.
 pub(crate) fn lost_answer_of_slow_commit(run: &mut CaseRun<'_>) -> Done {
     run.start();
     run.harness.fault(Fault::AppliesNothing)?;
@@ -48,7 +48,7 @@ pub(crate) fn late_arrival(run: &mut CaseRun<'_>) -> Done {
     run.harness.fault(Fault::HoldsRequest)?;
     let batch = run.post_valid()?;
     run.wait_for_arrival_after(0);
-    // It may be in doubt for a moment only, and be sent again.
+    // The batch may be in doubt only for a moment before it is sent again.
     run.wait_until("the server gives the submission up", |run| {
         run.latest_is("UNKNOWN") || run.harness.arrivals() > 1
     });
@@ -77,7 +77,7 @@ pub(crate) fn node_forgets_accepted(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// The node commits the batch while no server looks, and is restarted.
+/// The node commits the batch while no server runs, and is restarted.
 pub(crate) fn node_forgets_committed(run: &mut CaseRun<'_>) -> Done {
     run.start();
     run.harness.fault(Fault::HoldsAnswer)?;

@@ -1,4 +1,4 @@
-//! The cases, by what happens in them.
+//! The cases, grouped by what happens in them.
 
 pub(crate) mod applying;
 pub(crate) mod deadlines;
@@ -10,5 +10,5 @@ pub(crate) mod taking;
 
 use crate::NotPossible;
 
-/// The end of a case that has not panicked.
+/// The result of a case that has not panicked.
 type Done = Result<(), NotPossible>;

@@ -16,7 +16,7 @@ pub(crate) fn second_node_lags(run: &mut CaseRun<'_>) -> Done {
     Ok(())
 }
 
-/// A server whose nodes belong to another ledger than its database sends nothing, says so, and ends.
+/// A server whose nodes belong to another ledger than its database sends nothing, reports the reason, and ends.
 pub(crate) fn other_ledger(run: &mut CaseRun<'_>) -> Done {
     run.start();
     run.post_valid()?;

@@ -31,7 +31,7 @@ pub(crate) fn busy_node(run: &mut CaseRun<'_>) -> Done {
     tried_again_after(run, Fault::Busy, Operator::Absent)
 }
 
-/// A batch that is refused again and again is held.
+/// A batch that is refused repeatedly is held.
 pub(crate) fn refusing_node(run: &mut CaseRun<'_>) -> Done {
     tried_again_after(run, Fault::Refuses, Operator::Decides)
 }

@@ -97,7 +97,7 @@ impl SmallLedger {
     }
 
     async fn evidence(&self, batch: &UnresolvedBatch) -> BatchResult<Evidence> {
-        // The height is read first: what is not applied by then never is.
+        // The height is read first: a batch that is not applied when this height has passed its deadline never is.
         let (height, _) = self.position(&self.node).await?;
         let has_passed =
             batch.deadline.is_some_and(|it| matches!(it, Deadline::Height(end) if end < height));
@@ -138,7 +138,7 @@ impl Ledger for SmallLedger {
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Box::pin(async move {
-            // What a ledger must not get a second time is not sent without asking.
+            // If the ledger must not get a batch a second time, it is asked before the batch is sent.
             let id = submission.batch_header();
             let known = self.facts().asks_before_sending();
             let known = if known { self.status(id).await } else { Ok(LedgerStatus::NotReported) };

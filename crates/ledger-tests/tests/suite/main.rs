@@ -1,4 +1,4 @@
-//! The suite passes for a ledger that does what its adapter declares, and finds what it does not do.
+//! The suite passes for a ledger that does what its adapter declares, and fails for one that does not.
 #![expect(clippy::unwrap_used, reason = "tests unwrap what must succeed")]
 
 mod adapter;
@@ -114,7 +114,7 @@ mod broken {
     }
 }
 
-/// It is not a test: harnesses start it as the program that has the adapter.
+/// Not a test: harnesses start it as the server program with the adapter.
 #[test]
 #[ignore = "it is a server"]
 fn server() {

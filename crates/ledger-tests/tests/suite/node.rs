@@ -1,4 +1,5 @@
-//! The node of the small ledger. A connection is one request: a line such as `send 5 until 9`, and a line as the answer.
+//! The node of the small ledger. Each connection has one request, a line such as `send 5 until 9`, and one answer,
+//! also a line.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -24,19 +25,19 @@ struct Shared {
 struct State {
     variant: Variant,
     identity: String,
-    /// What is accepted and not applied.
+    /// The batches that are accepted but not applied.
     queue: Vec<String>,
-    /// What it reports, which a restart may lose.
+    /// The statuses that it reports, which a restart may lose.
     reported: Vec<(String, &'static str)>,
     applied: Vec<String>,
-    /// What is applied again with the next batch.
+    /// The batches that are applied again with the next batch.
     again: Vec<String>,
     arrivals: usize,
     height: u64,
-    /// What it answers to each submission instead of taking it.
+    /// The answer to each submission, if it refuses them.
     refusal: Option<&'static str>,
     applies_nothing: bool,
-    /// What happens to the next submission.
+    /// The fault of the next submission.
     next: Option<Fault>,
     held: Option<Held>,
 }
@@ -67,7 +68,7 @@ impl Node {
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let serving = Arc::clone(&shared);
-        // It ends with the process of the test.
+        // The thread ends with the process of the test.
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let shared = Arc::clone(&serving);

@@ -3,7 +3,7 @@ use std::{fmt::Debug, str::FromStr, time::Duration};
 use grid_batch_core::{LedgerFacts, SecondArrival};
 use grid_batch_ledger_tests::LATE_ARRIVAL_LIMIT;
 
-/// What the small ledger does, and what its adapter declares.
+/// A variant of the small ledger: how it behaves, and what its adapter declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
     /// It does all that it declares.
@@ -16,19 +16,20 @@ pub enum Variant {
     ForgetsCommits,
     /// It declares that absence can be proved, and does not report what it has not applied.
     HidesPending,
-    /// It declares that what arrives late has no effect, and applies it.
+    /// It declares that late arrivals have no effect, and applies them.
     AppliesLate,
     /// It declares that it keeps the order of arrival, and applies the latest batch first.
     Reorders,
-    /// Its adapter says that a batch is absent, although it has not seen what another instance has sent.
+    /// Its adapter reports a batch as absent, although another instance may have sent it.
     GuessesAbsence,
-    /// Its adapter tells the same identity of every ledger.
+    /// Its adapter reports the same identity for every ledger.
     HidesIdentity,
     /// Its program does not say why it ends.
     HidesReason,
-    /// It forgets at a restart what it has applied. If that arrives again, it applies it again with the next batch.
+    /// It forgets at a restart which batches it has applied. If one of them arrives again, it is applied again with the
+    /// next batch.
     AppliesAgainLater,
-    /// Its adapter reads a lost answer as one that says that the node is busy.
+    /// Its adapter treats a lost answer as a report that the node is busy.
     GuessesAnswers,
     /// It declares that batches expire, and applies them after their deadline.
     IgnoresDeadlines,
@@ -79,7 +80,7 @@ impl Variant {
         }
     }
 
-    /// Whether the ledger applies a batch that it has applied.
+    /// Whether the ledger applies a batch again.
     pub fn applies_again(self) -> bool {
         self == Self::AppliesAgain
             || self.forgets()

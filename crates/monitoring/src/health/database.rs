@@ -9,21 +9,21 @@ use grid_batch_support::{ErrorChain, Job, Jobs, Shutdown};
 use log::{info, warn};
 use tokio::time::timeout;
 
-/// Whether the database answers, by a connection that is used for nothing else. Clones share it.
+/// Whether the database answers, tested with a connection that is used for nothing else. Clones share their state.
 #[derive(Debug, Clone)]
 pub(super) struct DatabaseHealth(Arc<Mutex<Probed>>);
 
 #[derive(Debug)]
 struct Probed {
-    /// When the question began that is not answered yet.
+    /// When the query was sent that has not been answered yet.
     asked_at: Option<Instant>,
     succeeded_at: Instant,
     has_failed: bool,
 }
 
 impl DatabaseHealth {
-    /// A database that has not answered for this long does not answer. With the interval, less than the
-    /// two seconds in which a request is answered.
+    /// A database that has not answered for this long counts as not answering. Together with the interval, it is less
+    /// than the two seconds within which a request is answered.
     const ANSWER_LIMIT: Duration = Duration::from_millis(1_250);
     const INTERVAL: Duration = Duration::from_millis(500);
 
@@ -38,7 +38,7 @@ impl DatabaseHealth {
         !probed.has_failed && !is_late
     }
 
-    /// How long the database has not answered until now.
+    /// For how long the database has not answered.
     pub(super) fn since_answer(&self) -> Duration {
         self.lock().succeeded_at.elapsed()
     }
@@ -72,7 +72,7 @@ impl DatabaseHealth {
     }
 }
 
-/// Starts the thread that asks the database. It is used for nothing else, so that the question never waits.
+/// Starts the thread that queries the database. It is used for nothing else, so the query never has to wait.
 pub(super) fn watch<E: Error>(
     state: DatabaseHealth,
     mut probe: impl FnMut() -> Result<(), E> + Send + 'static,
@@ -85,7 +85,7 @@ pub(super) fn watch<E: Error>(
             state.begin();
             state.end(probe());
             let pause = async { timeout(DatabaseHealth::INTERVAL, requested.requested()).await };
-            // It ends early when the end is requested.
+            // The pause ends early when the job must end.
             let _ = runtime.block_on(pause);
         }
     })

@@ -3,7 +3,7 @@ use grid_batch_withdrawals::GasHealth;
 
 use super::parts::{degraded, with_numbers};
 
-/// Whether withdrawals can be paid for, now and for some time.
+/// Whether the gas of withdrawals can be paid, now and for some time.
 pub(super) fn gas_part(gas: &GasHealth) -> HealthPart {
     let low = u64::try_from(gas.low_balances.len()).unwrap_or(u64::MAX);
     let mut reasons = Vec::new();

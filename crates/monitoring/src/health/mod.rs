@@ -20,7 +20,7 @@ pub use parts::HealthSources;
 
 use services::ServiceState;
 
-/// The present health. It is assembled from what is in memory, so that it can be read at any time. Clones share it.
+/// The present health. It is assembled from values in memory, so it can be read at any time. Clones share their state.
 #[derive(Clone)]
 pub struct Health(Arc<HealthState>);
 
@@ -28,12 +28,12 @@ struct HealthState {
     sources: HealthSources,
     database: DatabaseHealth,
     services: ServiceState,
-    /// The status of each part, and since when it has it.
+    /// The status of each part, and the time since which the part has it.
     since: Mutex<BTreeMap<&'static str, (HealthStatus, Instant)>>,
 }
 
 impl Health {
-    /// How exactly the time is known since which a part has its status.
+    /// How often the status of the parts is compared with the previous one, to know since when a part has it.
     const INTERVAL: Duration = Duration::from_millis(250);
 
     /// Starts the jobs that keep the health up to date. `probe` asks the database, on a thread that is used for nothing
@@ -59,7 +59,7 @@ impl Health {
         Ok((health, [asking, counting, observing]))
     }
 
-    /// The report. It does not block.
+    /// The report. This does not block.
     pub fn report(&self) -> HealthReport {
         HealthReport::new(self.parts())
     }

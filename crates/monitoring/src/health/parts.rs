@@ -12,7 +12,7 @@ use grid_batch_withdrawals::GasMonitor;
 
 use super::{database::DatabaseHealth, gas::gas_part, services::ServiceState};
 
-/// Where the health of the parts is read. None of them blocks.
+/// The sources of the health of each part. Reading them does not block.
 pub struct HealthSources {
     /// Whether claims are renewed.
     pub claims: ClaimHealth,
@@ -20,13 +20,13 @@ pub struct HealthSources {
     pub renewal_limit: Duration,
     /// Whether nodes have confirmed their ledger, and answer.
     pub ledger: LedgerCheck,
-    /// How long new batches wait for their commit.
+    /// How long new batches have waited for their commit.
     pub commits: CommitProgress,
-    /// How many services stand still.
+    /// How many services are stopped.
     pub poller: MonitorCounters,
     /// The services whose batches are delayed.
     pub delayed: DelayedServices,
-    /// How many services have a row that another transaction keeps locked.
+    /// Returns how many services have a row that another transaction keeps locked.
     pub locked: Arc<dyn Fn() -> usize + Send + Sync>,
     /// The event streams, if the ledger has them.
     pub events: Option<EventFollower>,
@@ -36,20 +36,20 @@ pub struct HealthSources {
     pub in_flight: Option<Places>,
     /// The background work of this instance.
     pub jobs: Jobs,
-    /// The questions about missing transactions, if the ledger has batches that depend on others.
+    /// The lookups of missing transactions, if the ledger has batches that depend on others.
     pub lookups: Option<LookupProgress>,
 }
 
-/// If a ledger answers no question about missing transactions for longer than this, the health shows it.
+/// If the ledger answers no lookup of missing transactions for longer than this, the health shows it.
 const UNANSWERED: Duration = Duration::from_secs(4);
 
-/// If a missing transaction is not looked for at the ledger for longer than this, the health shows it.
+/// If a missing transaction waits for its lookup for longer than this, the health shows it.
 const LATE_LOOKUP: Duration = Duration::from_secs(10);
 
-/// A run of a job that takes longer is shown.
+/// If a run of a job takes longer than this, the health shows it.
 const LONG_RUN: Duration = Duration::from_mins(1);
 
-/// A commit of new batches that takes longer is shown.
+/// If a commit of new batches takes longer than this, the health shows it.
 const SLOW_COMMIT: Duration = Duration::from_secs(3);
 
 /// Claims that were renewed within this time show that the database answers.
@@ -81,7 +81,7 @@ pub(super) fn parts(
     parts
 }
 
-/// Whether the database answers, on the connection that is there for this question or on another one.
+/// Whether the database answers, on the connection that only tests this or on another one.
 pub(super) fn database_answers(sources: &HealthSources, database: &DatabaseHealth) -> bool {
     database.answers() || sources.claims.since_success() < RECENT_RENEWAL
 }
@@ -118,8 +118,7 @@ fn claims_part(sources: &HealthSources) -> HealthPart {
     HealthPart::default()
 }
 
-/// Jobs that have ended, have failed or do not come back. What has failed may name hosts and users, which only the log
-/// tells.
+/// Jobs that have ended, have failed or are stuck. Their errors may name hosts and users, so they are only in the log.
 fn jobs_part(reports: &[JobReport]) -> HealthPart {
     let reason = |job: &JobReport| {
         let running = job.runs.and_then(|runs| runs.running_for).filter(|time| *time > LONG_RUN);
@@ -135,7 +134,7 @@ fn jobs_part(reports: &[JobReport]) -> HealthPart {
 }
 
 fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
-    /// How many nodes are named.
+    /// At most this many nodes are named.
     const NAMED: usize = 5;
     let (pool, others) = (ledger.pool(), ledger.pool().other_ledgers());
     let ((nodes, working), outages) = (pool.counts(), pool.outages());
@@ -170,7 +169,7 @@ fn intake_part(elapsed: Option<Duration>, queues: &QueueCounts) -> HealthPart {
     with_numbers(with_reasons(&reasons), numbers)
 }
 
-/// What fills the queue of a service, and how many other services are full.
+/// Describes what fills the queue of a service, and how many other services are full.
 fn full_queue(queue: &FullQueue, full: u64) -> String {
     let FullQueue { service_id, open, limit, incomplete, signers, most_of_signer, .. } = queue;
     let mut text = format!(
@@ -236,7 +235,7 @@ fn in_flight_part(counts: InFlightCounts) -> HealthPart {
     with_numbers(HealthPart::default(), numbers)
 }
 
-/// Services that wait, as this process knows them.
+/// The services that wait, as far as this process knows.
 pub(crate) struct WaitingServices {
     pub(crate) stalled: u64,
     pub(crate) delayed: u64,

@@ -6,13 +6,14 @@ use std::{
 use grid_batch_core::{BatchCounts, BatchResult, QueueCounts, ServiceCounts};
 use grid_batch_support::{Job, Jobs, Next, Schedule};
 
-/// How many services are in trouble and how full queues are, as the store was read last. Clones share it.
+/// How many services are in trouble and how full the queues are, as of the last time that they were read from the
+/// store. Clones share their state.
 #[derive(Debug, Clone)]
 pub(crate) struct ServiceState(Arc<Mutex<Counted>>);
 
 #[derive(Debug)]
 struct Counted {
-    /// `None` before they were counted for the first time.
+    /// `None` until they have been counted for the first time.
     counts: Option<ServiceCounts>,
     queues: QueueCounts,
     at: Instant,
@@ -21,7 +22,7 @@ struct Counted {
 
 impl ServiceState {
     const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
-    /// Counting takes at most this part of the time.
+    /// The pause after a count is at least this many times as long as the count took.
     const SHARE: u32 = 50;
 
     pub(crate) fn new() -> Self {
@@ -35,12 +36,12 @@ impl ServiceState {
         self.lock().counts
     }
 
-    /// How full the queues were.
+    /// How full the queues were at the last count.
     pub(super) fn queues(&self) -> QueueCounts {
         self.lock().queues.clone()
     }
 
-    /// How old the counts are, if they should have been read again long ago.
+    /// The age of the counts, if they are overdue.
     pub(super) fn overdue(&self) -> Option<Duration> {
         let (at, interval) = {
             let counted = self.lock();

@@ -6,11 +6,11 @@ use std::{
 
 use grid_batch_api::HistoryPoint;
 
-/// Depth, age and counts of the last hour, in memory. Clones share it.
+/// Depth, age and counts of the last hour, in memory. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct History(Arc<Mutex<VecDeque<Sample>>>);
 
-/// What was measured at one time.
+/// One measurement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     pub(super) at: Instant,
@@ -23,7 +23,7 @@ pub(super) struct Sample {
 
 impl History {
     const LENGTH: Duration = Duration::from_secs(60 * 60);
-    /// Samples that are kept have at least this distance; the latest is always kept.
+    /// Samples are kept at least this far apart. The latest is always kept.
     const DISTANCE: Duration = Duration::from_secs(10);
 
     pub(super) fn record(&self, sample: Sample) {
@@ -39,7 +39,7 @@ impl History {
         }
     }
 
-    /// The oldest first.
+    /// The samples, oldest first.
     pub fn read(&self) -> Vec<HistoryPoint> {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let point = |sample: &Sample| HistoryPoint {

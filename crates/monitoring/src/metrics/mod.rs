@@ -21,21 +21,21 @@ pub use stage_times::StageTimes;
 
 use crate::Health;
 
-/// Where the metrics are read: the counters of the parts, and the health. None of them blocks.
+/// The sources of the metrics: the counters of the parts, and the health. Reading them does not block.
 pub struct MetricsSources {
     /// The health.
     pub health: Health,
     /// The age of the lease, and how many services were claimed.
     pub claims: ClaimHealth,
-    /// What the submitter counts.
+    /// The counters of the submitter.
     pub submitter: SubmitterCounters,
-    /// What the poller counts.
+    /// The counters of the poller.
     pub poller: MonitorCounters,
-    /// What happened to batches.
+    /// What has happened to batches.
     pub changes: ChangeCounters,
     /// How long the stages of batches take.
     pub stages: StageTimes,
-    /// What was counted in the store.
+    /// The queues, as counted in the store.
     pub queues: QueueMetrics,
     /// The gas price and the balances, if the ledger has gas.
     pub gas: Option<Arc<dyn GasMonitor>>,
@@ -88,7 +88,8 @@ impl MetricsSources {
                 status.sample(&[("part", name), ("status", label)], is_present);
             }
         }
-        // The number of each part is a metric: their names do not depend on what the server does.
+        // Each number of a part is a sample of one metric, so the names of metrics do not depend on what the server
+        // does.
         let mut numbers = text.gauges(
             "grid_batch_health_number",
             "The numbers of each part of the health, such as the services that are held.",
@@ -203,7 +204,7 @@ impl MetricsSources {
         text.gauge("grid_batch_poll_requests_in_progress", help, count(stats.in_flight()));
         let help = "Statuses that were written to the store.";
         text.counter("grid_batch_statuses_written_total", help, count(stats.written));
-        let help = "Batches that evidence was requested for.";
+        let help = "Batches for which evidence was requested.";
         text.counter("grid_batch_evidence_requests_total", help, count(stats.evidence_requests));
         let help = "Batches whose request for evidence failed.";
         text.counter("grid_batch_evidence_failures_total", help, count(stats.evidence_failures));
@@ -250,7 +251,7 @@ impl MetricsSources {
     }
 }
 
-/// A count as the number of a sample. Counts above 2^53 are rounded.
+/// Converts a count to the value of a sample. Counts above 2^53 are rounded.
 #[expect(clippy::cast_precision_loss, reason = "samples are floating-point numbers")]
 fn count(number: u64) -> f64 {
     number as f64

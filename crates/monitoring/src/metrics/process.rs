@@ -1,10 +1,10 @@
-//! What the system knows of this process, on Linux.
+//! What the operating system reports about this process, on Linux.
 
 use std::{fs, thread::available_parallelism};
 
 use grid_batch_api::MetricsText;
 
-/// What `/proc/self/stat` counts times in: the kernel shows hundredths of a second to all programs.
+/// The unit of the times in `/proc/self/stat`: the kernel shows hundredths of a second to all programs.
 const TICKS_A_SECOND: f64 = 100.0;
 
 pub(super) fn write(text: &mut MetricsText) {
@@ -36,7 +36,7 @@ fn stat() -> Option<Stat> {
     parse_stat(&fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// The name of the program may contain spaces and brackets; what follows the last one are numbers.
+/// The name of the program may contain spaces and brackets. Only numbers follow the last bracket.
 fn parse_stat(stat: &str) -> Option<Stat> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();

@@ -20,28 +20,28 @@ use super::{
 };
 use crate::ServerCounts;
 
-/// Depths and ages of the queues. They are read from the store at intervals, because a scrape must not wait for it.
-/// Clones share what was read last.
+/// Depths and ages of the queues. They are read from the store at intervals, because a scrape must not wait for the
+/// store. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub struct QueueMetrics(Arc<Mutex<Option<Queues>>>);
 
-/// Where the queues are counted.
+/// The sources of the queue metrics.
 pub struct QueueSources {
     /// The store.
     pub counts: Arc<dyn BatchCounts>,
     /// The webhooks.
     pub webhooks: Arc<dyn WebhookStore>,
-    /// The present instance, whose claims are counted.
+    /// Returns the id of this instance, whose claims are counted.
     pub instance: Box<dyn Fn() -> InstanceId + Send>,
 }
 
 /// Records the history.
 pub struct HistoryRecorder {
-    /// What was measured.
+    /// The history of measurements.
     pub history: History,
-    /// What the submitter counts.
+    /// The counters of the submitter.
     pub submitter: SubmitterCounters,
-    /// What happened to batches.
+    /// What has happened to batches.
     pub changes: ChangeCounters,
 }
 
@@ -63,10 +63,10 @@ impl HistoryRecorder {
 #[derive(Debug)]
 struct Queues {
     states: OpenStates,
-    /// Services that this instance claims.
+    /// How many services this instance claims.
     claims: u64,
     open: u64,
-    /// The services with most open batches, by name, and all others as [`OTHERS`].
+    /// The open batches of the services that have the most, by name, and those of all others as [`OTHERS`].
     services: BTreeMap<String, u64>,
     webhooks: WebhookCounts,
     read_at: Instant,
@@ -75,16 +75,16 @@ struct Queues {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct WebhookCounts {
     delivering: u64,
-    /// The last request failed.
+    /// Webhooks whose last request failed.
     failing: u64,
-    /// The receiver has answered that it is gone.
+    /// Webhooks whose receiver has answered that it is gone.
     disabled: u64,
     /// Messages that were given up.
     given_up: u64,
 }
 
-/// The reasons that are stored of each batch. What keeps a whole service, and what only an instance knows, is in the
-/// numbers of the health.
+/// The reasons that are stored with each batch. Reasons of a whole service, and those that only an instance knows, are
+/// in the numbers of the health.
 pub(crate) const COUNTED_REASONS: [&str; 15] = [
     "behind",
     "conflict",
@@ -103,12 +103,12 @@ pub(crate) const COUNTED_REASONS: [&str; 15] = [
     "submitter",
 ];
 
-/// The label of all services that have none of their own.
+/// The label of all services that have no label of their own.
 const OTHERS: &str = "other";
 
 impl QueueMetrics {
     const SHORTEST_INTERVAL: Duration = Duration::from_secs(5);
-    /// Reading takes at most this part of the time.
+    /// The pause after a read is at least this many times as long as the read took.
     const SHARE: u32 = 50;
 
     /// Starts the job that reads. At most `most` services have a label of their own.
@@ -123,7 +123,7 @@ impl QueueMetrics {
         let schedule = Schedule::every(Self::SHORTEST_INTERVAL).first_after(Duration::ZERO);
         jobs.repeat("metrics-queues", schedule, move || {
             let started = Instant::now();
-            // The health reports that the database does not answer, and the age of what was read tells it.
+            // The health reports that the database does not answer, and the metrics show the age of the counts.
             if let Ok(queues) = Queues::read(&sources, most) {
                 history.record(&queues);
                 *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
@@ -193,7 +193,7 @@ impl Queues {
         text.gauge("grid_batch_open_batches_age_seconds", help, age);
     }
 
-    /// Batches behind others are new, and are in no lane.
+    /// Batches behind others are new and have no lane.
     fn by_state(&self) -> BTreeMap<BatchState, u64> {
         let mut states = open_states(|| 0);
         states.extend(self.states.states.iter().map(|(state, it)| (*state, it.batches)));
@@ -209,7 +209,7 @@ impl Queues {
         longest
     }
 
-    /// Those that are not counted are behind others of a service with one lane.
+    /// The batches without a counted reason are behind others of a service with one lane.
     fn by_reason(&self) -> BTreeMap<&'static str, u64> {
         let mut reasons: BTreeMap<_, _> = COUNTED_REASONS.iter().map(|name| (*name, 0)).collect();
         reasons.extend(&self.states.waits);
@@ -254,7 +254,7 @@ fn by_service(mut depths: Vec<QueueDepth>, most: usize) -> BTreeMap<String, u64>
     depths.sort_by_key(|depth| Reverse(depth.open));
     let mut services = BTreeMap::new();
     for (number, depth) in depths.into_iter().enumerate() {
-        // A service may have the name of the others.
+        // A service may have the same name as the label of the others.
         let name = if number < most { depth.service_id.to_string() } else { OTHERS.to_owned() };
         *services.entry(name).or_default() += depth.open;
     }

@@ -9,10 +9,10 @@ use std::{
 use grid_batch_core::{BatchState, ItemId, Recorded, RecordedSubscriber};
 use grid_batch_support::{Histogram, HistogramValues};
 
-/// How long batches take from one stage to the next. Clones share it.
+/// How long batches take from one stage to the next. Clones share their state.
 ///
-/// The table has a fixed size, and takes no lock. When more batches are open than it has slots, it measures a
-/// part of them: a batch whose slot is taken is not measured. What another instance does is not either.
+/// The table has a fixed size, and takes no lock. When more batches are open than it has slots, it measures some of
+/// them: a batch whose slot is taken is not measured. What other instances do is not measured either.
 #[derive(Debug, Clone)]
 pub struct StageTimes(Arc<Table>);
 
@@ -23,7 +23,7 @@ struct Table {
     stages: [Histogram; Stage::ALL.len()],
 }
 
-/// What is known of one batch: microseconds since the start, or 0.
+/// The times of one batch: microseconds since the start, or 0 if unknown.
 #[derive(Debug, Default)]
 struct StageSlot {
     key: AtomicU64,
@@ -32,7 +32,7 @@ struct StageSlot {
     answered: AtomicU64,
 }
 
-/// From which event to which.
+/// A stage, from one event to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Waiting,
@@ -52,10 +52,10 @@ impl Stage {
 
 impl StageTimes {
     const SLOTS: usize = 16 * 1024;
-    /// A batch that has its slot for longer gives it to a new one.
+    /// A batch that has had its slot for longer than this loses it to a new one.
     const LONGEST: Duration = Duration::from_mins(10);
 
-    /// No batch is measured yet.
+    /// An empty table.
     pub fn new() -> Self {
         Self(Arc::new(Table {
             started: Instant::now(),
@@ -64,7 +64,7 @@ impl StageTimes {
         }))
     }
 
-    /// The batches are going to be stored.
+    /// Records that the batches are about to be stored.
     pub fn received(&self, ids: &[ItemId]) {
         let now = self.since_start();
         let longest = micros(Self::LONGEST);
@@ -82,17 +82,18 @@ impl StageTimes {
         }
     }
 
-    /// A submitter has the batch with this id, in hexadecimal digits. Only its first attempt is measured.
+    /// Records that a submitter has taken the batch with this id, in hexadecimal digits. Only its first attempt is
+    /// measured.
     pub fn taken(&self, id: &str) {
         self.step(id, |slot| (&slot.taken, &slot.received), Stage::Waiting);
     }
 
-    /// The attempt has ended.
+    /// Records that the attempt has ended.
     pub fn answered(&self, id: &str) {
         self.step(id, |slot| (&slot.answered, &slot.taken), Stage::Submitting);
     }
 
-    /// The batch is committed, or has ended in another way.
+    /// Records that the batch is committed, or has ended in another way.
     fn ended(&self, id: &ItemId, is_committed: bool) {
         let key = key(id.as_bytes());
         let slot = self.slot(key);
@@ -160,11 +161,11 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The beginning of an id, which is a signature and so as good as random. Never 0.
+/// The beginning of an id, which is as good as random because an id is usually a signature. Never 0.
 fn key(id: &[u8]) -> u64 {
     let key = match id.first_chunk() {
         Some(first) if id.len() == ItemId::BYTES => u64::from_be_bytes(*first),
-        // Other ids often begin alike.
+        // Ids that are not signatures often begin alike.
         _ => id
             .iter()
             .fold(0, |key: u64, byte| key.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte)),
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_that_is_not_committed_or_not_known_has_no_time() {
+    fn batch_that_is_uncommitted_or_unknown_has_no_time() {
         let times = StageTimes::new();
         times.received(&[id(1)]);
         times.ended(&id(1), false);

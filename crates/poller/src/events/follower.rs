@@ -40,7 +40,7 @@ struct FollowedServices {
     /// The services that were followed or evicted since the monitor last took them.
     changed: HashSet<String>,
     max_streams: usize,
-    /// The number of calls of `follow`, which orders them.
+    /// The number of calls of `follow`. It gives them an order.
     follow_count: u64,
     evict_after: Duration,
     /// No service can be evicted before this time.
@@ -52,14 +52,13 @@ struct FollowedServices {
 
 #[derive(Debug)]
 struct ServiceStream {
-    /// The call of `follow` that added the service. It differs when a service was evicted and
-    /// followed again.
+    /// The call of `follow` that added the service. It changes when a service is evicted and followed again.
     number: u64,
     /// The last call of `follow` for this service, and its time.
     last_followed: u64,
     followed_at: Instant,
     silence: SilenceCheck,
-    /// Whether the stream is silent, for its listener.
+    /// Tells the listener whether the stream is silent.
     is_silent: watch::Sender<bool>,
     /// The node that it is connected to.
     node: Option<String>,
@@ -73,7 +72,7 @@ pub(crate) struct FollowedService {
 }
 
 impl FollowedService {
-    /// A number that no other followed service has.
+    /// A number that is unique among followed services.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -87,7 +86,7 @@ impl RecordedSubscriber for EventFollower {
             Recorded::Change { change, state, .. } => {
                 match (state, change.event.ends_submission()) {
                     (BatchState::Pending, true) => self.accepted(&change.service_id),
-                    // No event reported a commit that the sender has found.
+                    // The sender found the commit, so no event reported it.
                     (BatchState::Committed, false) => self.committed(&change.service_id),
                     _ => {}
                 }
@@ -128,23 +127,22 @@ impl EventFollower {
 
     /// Listens to the events of this service.
     ///
-    /// Call it whenever a batch of the service is submitted. If all sockets are in use, the service
-    /// whose last call was longest ago is evicted, unless that was within `evict_after`: then this service is
-    /// not followed.
+    /// Call it whenever a batch of the service is submitted. If all sockets are in use, the service with the oldest
+    /// last call is evicted. If that call was within `evict_after`, none is evicted and this service is not followed.
     pub fn follow(&self, service_id: &str) {
         if self.services().follow(service_id) {
             self.0.changed.notify_one();
         }
     }
 
-    /// A ledger has accepted a batch of the service: an event must tell of its commit.
+    /// Reports that a ledger has accepted a batch of the service, so that an event must report its commit.
     pub fn accepted(&self, service_id: &ServiceId) {
         if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
             stream.silence.accepted();
         }
     }
 
-    /// A batch of the service has ended as committed, whether or not an event reported it.
+    /// Reports that a batch of the service has ended as committed, whether or not an event reported it.
     pub fn committed(&self, service_id: &ServiceId) {
         if let Some(stream) = self.services().streams.get_mut(service_id.as_str()) {
             let change = stream.silence.committed(Instant::now());
@@ -157,8 +155,7 @@ impl EventFollower {
         self.services().streams.get(service_id).is_some_and(ServiceStream::is_live)
     }
 
-    /// The number of connected streams that are silent: batches were committed, and no event reported
-    /// them.
+    /// The number of connected streams that are silent: batches were committed but no event reported them.
     pub fn silent_streams(&self) -> usize {
         self.services().streams.values().filter(|stream| stream.is_silent()).count()
     }
@@ -183,7 +180,7 @@ impl EventFollower {
             && services.streams.values().all(ServiceStream::is_live)
     }
 
-    /// Waits until other services are followed.
+    /// Waits until the set of followed services changes.
     pub(crate) async fn changed(&self) {
         self.0.changed.notified().await;
     }
@@ -228,7 +225,7 @@ impl EventFollower {
         });
     }
 
-    /// Whether the stream of this service is silent, to be watched; `None` once it was evicted.
+    /// Watches whether the stream of this service is silent; `None` if the service was evicted.
     pub(crate) fn watch_silence(&self, service: &FollowedService) -> Option<watch::Receiver<bool>> {
         let services = self.services();
         let stream = services.streams.get(&service.service_id)?;
@@ -302,8 +299,9 @@ impl FollowedServices {
         true
     }
 
-    /// Evicts the service whose last call was longest ago, and returns whether it did. One that was followed
-    /// within `evict_after` keeps its socket: with more busy services than sockets, each batch would open another.
+    /// Evicts the service whose last call was longest ago, and returns whether it did. A service that was followed
+    /// within `evict_after` keeps its socket. Otherwise, with more busy services than sockets, each batch would open
+    /// another one.
     fn evict_one(&mut self, now: Instant) -> bool {
         self.distrusted_until = Some(after(now, self.distrust_after_eviction));
         if self.no_eviction_before.is_some_and(|time| now < time) {
@@ -449,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_commits_that_events_must_tell_of_count_as_silence() {
+    async fn only_commits_that_events_must_report_count_as_silence() {
         let is_silent = async |accept: Event, commit: Event, state| {
             let follower = follower(1);
             follower.follow("a");

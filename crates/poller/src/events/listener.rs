@@ -25,13 +25,13 @@ pub(crate) struct ServiceEventListener {
     pub(crate) nodes: NodePool,
 }
 
-/// A node that does not answer is tried again this soon, so that batches go on when it is back.
+/// A node that does not answer is tried again this soon, so that batches continue when it is back.
 const LONGEST_OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Why the events of a stream are not relayed any more.
+/// Why the events of a stream are no longer relayed.
 enum StreamEnd {
     Lost(BatchError),
-    /// It was silent, and is connected again.
+    /// It was silent and is to be connected again.
     Silent,
 }
 
@@ -87,7 +87,7 @@ impl ServiceEventListener {
         catch_panic_async(connecting).await.unwrap_or_else(|panic| Err(panic.into()))
     }
 
-    /// Triggers a poll for each event until the stream breaks or is to be connected again.
+    /// Triggers a poll for each event until the stream breaks or must be connected again.
     async fn relay(&self, stream: LedgerEventStream, silent_delays: &mut Delays) -> StreamEnd {
         self.follower.connected(&self.service, self.events.event_node(&self.service.service_id));
         // Events before the connection were missed.

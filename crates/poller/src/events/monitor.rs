@@ -12,8 +12,8 @@ use crate::{
 
 /// An event monitor that is configured and not running.
 ///
-/// It listens to the services that its [`EventFollower`] follows. A service is polled at each event,
-/// and each time its stream is connected, because earlier events were missed.
+/// It listens to the services that its [`EventFollower`] follows. A service is polled at each event. It is also polled
+/// each time its stream is connected, because earlier events were missed.
 pub struct EventMonitor {
     events: Arc<dyn Ledger>,
     trigger: PollTrigger,
@@ -59,7 +59,7 @@ impl EventMonitor {
 
     async fn listen(&self, shutdown: &Shutdown) {
         let mut listeners = ListenerTasks::default();
-        // Changes before this call are included; `update` ignores services that have their listener.
+        // This includes changes before this call; `update` ignores services that already have a listener.
         for service in self.follower.followed_services() {
             listeners.start(self.listener(service));
         }
@@ -96,7 +96,7 @@ struct ListenerTasks {
 }
 
 impl ListenerTasks {
-    /// Replaces the listener of the service. `None`: the service is not followed any more.
+    /// Replaces the listener of the service. `None`: the service is no longer followed.
     fn update(&mut self, service_id: &str, listener: Option<ServiceEventListener>) {
         let known = self.handles.get(service_id).map(|(service, _)| service);
         if known == listener.as_ref().map(|listener| &listener.service) {

@@ -19,9 +19,9 @@ pub struct EventOptions {
     pub evict_after: Duration,
     /// How long events are not relied on after a service lost its socket to another one.
     pub distrust_after_eviction: Duration,
-    /// How long before or after a commit its event may come.
+    /// How long before or after a commit its event may arrive.
     pub event_tolerance: Duration,
-    /// A stream is silent after this many commits in a row that no event reported.
+    /// A stream is silent after this many commits in a row without an event.
     pub silent_after: u32,
     /// The delays before a silent stream is connected again.
     pub silent_reconnect_backoff: Backoff,

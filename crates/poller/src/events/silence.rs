@@ -2,19 +2,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Finds out whether a connected stream is silent: whether batches are committed and no event tells of
-/// them.
+/// Finds out whether a connected stream is silent, which means that batches are committed but no event reports them.
 ///
-/// A node may stop sending events to all clients, keep their websockets open and answer their pings.
-/// Only the commits themselves show that. One event tells of all commits up to it, and may come a little
-/// before or after them.
+/// A node may stop sending events to all clients, keep their websockets open and answer their pings. Only the commits
+/// themselves show that. One event reports all commits up to it, and may arrive a little before or after them.
 #[derive(Debug)]
 pub(crate) struct SilenceCheck {
     options: SilenceOptions,
     connected_at: Option<Instant>,
     last_event: Option<Instant>,
     last_commit: Option<Instant>,
-    /// A batch was accepted since the stream is connected, so an event must tell of its commit.
+    /// Whether a batch was accepted since the stream was connected, so that an event must report its commit.
     expects_event: bool,
     /// The commits in a row without an event.
     missed: u32,
@@ -24,7 +22,7 @@ pub(crate) struct SilenceCheck {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SilenceOptions {
-    /// How long before or after a commit its event may come.
+    /// How long before or after a commit its event may arrive.
     pub(crate) tolerance: Duration,
     /// The number of commits without an event after which the stream is silent.
     pub(crate) limit: u32,
@@ -36,7 +34,7 @@ pub(crate) enum SilenceChange {
     None,
     /// The stream is silent from now on.
     Began,
-    /// Events tell of commits again.
+    /// Events report commits again.
     Ended,
 }
 
@@ -62,7 +60,7 @@ impl SilenceCheck {
         self.is_silent
     }
 
-    /// The stream was connected. It stays silent until an event tells of a commit.
+    /// Records that the stream was connected. A silent stream stays silent until an event reports a commit.
     pub(crate) fn connected(&mut self, now: Instant) {
         let Self { options, is_silent, .. } = *self;
         *self = Self { connected_at: Some(now), is_silent, ..Self::new(options) };
@@ -77,7 +75,7 @@ impl SilenceCheck {
     }
 
     pub(crate) fn event(&mut self, now: Instant) -> SilenceChange {
-        // A new client is first sent what happened before, even by a node that sends nothing else.
+        // Even a node that sends nothing else first sends a new client the earlier events.
         if self.is_recent(self.connected_at, now) {
             return SilenceChange::None;
         }
@@ -87,7 +85,7 @@ impl SilenceCheck {
     }
 
     pub(crate) fn committed(&mut self, now: Instant) -> SilenceChange {
-        // Events do not tell of batches that were committed before the connection.
+        // Batches that were committed before the connection are not reported by events.
         if !std::mem::take(&mut self.expects_event) || self.is_recent(self.connected_at, now) {
             return SilenceChange::None;
         }
@@ -95,7 +93,7 @@ impl SilenceCheck {
         if self.is_recent(self.last_event, now) {
             return self.end();
         }
-        // Commits that are reported together may have been announced by one event, earlier.
+        // One earlier event may have covered several commits that are reported together.
         if self.is_recent(self.last_missed, now) {
             return SilenceChange::None;
         }
@@ -123,7 +121,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A check whose stream was connected at second 0 of `at`.
+    /// A check whose stream was connected at second 0, and a function that returns the instant of a second.
     fn connected() -> (SilenceCheck, impl Fn(u32) -> Instant) {
         let origin = Instant::now();
         let mut check = SilenceCheck::new(SilenceOptions { tolerance: SECOND, limit: 3 });
@@ -178,14 +176,14 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_when_an_event_tells_of_a_commit() {
+    fn silence_ends_when_an_event_reports_a_commit() {
         for event_is_first in [true, false] {
             let (mut check, at) = connected();
             for seconds in [10, 20, 30] {
                 commit(&mut check, at(seconds));
             }
             check.connected(at(40));
-            assert_eq!(check.event(at(40)), None, "the newest block of before");
+            assert_eq!(check.event(at(40)), None, "the newest earlier block");
             assert_eq!(check.event(at(50)), None, "no commit");
             assert!(check.is_silent());
             let change = if event_is_first {

@@ -29,7 +29,7 @@ fn store() -> MockLedgerQuestionStore {
     store
 }
 
-/// A ledger that answers when it has a permit, and the services that it was asked about.
+/// A ledger that answers when it has a permit, and records the services that it was asked about.
 struct Ledger {
     asked: Arc<WatchedValue<Vec<ServiceId>>>,
     answers: Arc<Semaphore>,
@@ -174,7 +174,7 @@ fn later_request_is_answered_after_the_store_failed() {
     running.wait_for_shutdown().unwrap();
 }
 
-/// A ledger whose questions panic, and how many there were.
+/// A ledger that panics at each question, and counts them.
 struct PanickingLedger(Arc<WatchedValue<usize>>);
 
 impl grid_batch_core::Ledger for PanickingLedger {

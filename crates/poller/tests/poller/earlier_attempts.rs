@@ -1,4 +1,4 @@
-//! Batches that were sent again and that the ledger then reports as invalid.
+//! Batches that the ledger reports as invalid after they were sent again.
 
 use std::{future::ready, sync::Arc, time::Duration};
 
@@ -34,7 +34,7 @@ fn start(limit: Duration, evidence: Evidence) -> (Store, Arc<Ledger>, Running) {
     (store, ledger, running)
 }
 
-/// The same, of which the ledger reports nothing, and whose evidence takes longer than two status requests.
+/// The same, but the ledger reports nothing about it, and evidence takes longer than two status requests.
 fn start_with_slow_evidence(limit: Duration, evidence: Evidence) -> (Store, Running) {
     let store = Store::new();
     store.add("a", 0, Pending, SECOND);
@@ -64,7 +64,7 @@ fn start_with_slow_evidence(limit: Duration, evidence: Evidence) -> (Store, Runn
     (store, running)
 }
 
-/// Until the ledger has reported the batch as invalid, it may be held when much time passes.
+/// Waits until the ledger has reported the batch as invalid. Before that, it may be held if much time passes.
 fn wait_until_invalid_is_reported(store: &Store) {
     until(|| store.rows.get()[0].progress.invalid_reported);
 }

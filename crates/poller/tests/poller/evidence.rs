@@ -30,8 +30,8 @@ fn builder_with(store: &Store, ledger: &Arc<Ledger>, evidence: Evidence) -> Buil
     builder(store, ledger).with_evidence(store.clone(), evidence_reader(evidence))
 }
 
-/// Advances the clock and waits for the next request, and until its reply is handled: for four more
-/// reads of the store, of which one look takes at most two.
+/// Advances the clock, and waits for the next request and until its reply is handled: for four more reads of the store,
+/// because handling takes at most two.
 fn wait_for_next_request(store: &Store, ledger: &Ledger, after: Duration) {
     let requests = ledger.requests.get().len();
     store.clock.advance(after);
@@ -113,7 +113,7 @@ fn new_batches_are_not_read_as_unresolved() {
 #[test]
 fn absence_is_trusted_after_a_time_despite_the_pace() {
     let (store, ledger) = one_batch(InDoubt, SECOND, LedgerStatus::NotReported);
-    // A held batch is polled seldom: the pace alone would allow the next request in an hour.
+    // A held batch is polled rarely: at its pace, the next request would be in an hour.
     store.rows.change(|rows| rows[0].held = true);
     let slow = MonitorOptions { longest_interval: HOUR, ..options() };
     let running = run(builder_with(&store, &ledger, Evidence::Absent).with_options(slow));

@@ -28,7 +28,7 @@ fn nodes_of(services: &[&str]) -> NodePool {
     NodePool::with_options(NodePoolOptions { services, ..NodePoolOptions::default() })
 }
 
-/// A ledger with a node that never answers, and one that commits.
+/// A ledger with a node that never answers and a node that commits.
 fn ledger_with_frozen_node() -> Arc<Ledger> {
     let ledger = Ledger::new(|service, ids| {
         if service.starts_with("frozen") {
@@ -56,7 +56,7 @@ fn frozen_node_leaves_connections_to_another_one() {
     assert!(most <= CONNECTIONS, "{most} requests in flight");
 }
 
-/// Without knowing nodes, services that failed before get a part of the connections.
+/// If the nodes are not known, services that failed before get a part of the connections.
 #[test]
 fn services_that_fail_leave_connections_to_others() {
     let names: Vec<String> = (0..FROZEN).map(|number| format!("failing-{number}")).collect();
@@ -85,7 +85,7 @@ fn services_that_fail_leave_connections_to_others() {
     running.wait_for_shutdown().unwrap();
 }
 
-/// Their next polls would be later.
+/// Otherwise their next polls would be later.
 #[test]
 fn services_that_failed_are_polled_when_a_node_is_back() {
     let services = ["node-0"];

@@ -1,4 +1,4 @@
-//! Failures and panics do not end the monitor and lose nothing.
+//! Failures and panics neither end the monitor nor lose anything.
 
 use std::{
     future::ready,
@@ -74,7 +74,7 @@ fn unwritten_answer_is_kept_and_written_later() {
 #[test]
 fn statuses_of_a_locked_service_are_asked_for_again() {
     let store = Store::with(&["locked", "free"]);
-    // Those before the free service is written: later ones depend on how soon the test ends them.
+    // The failures before the free service is written. The number of later ones depends on how soon the test ends them.
     let failures = Arc::new(AtomicU64::new(0));
     let (counted, mut is_free_written) = (Arc::clone(&failures), false);
     store.fail(move |call| {

@@ -40,7 +40,7 @@ fn mock_store() -> MockMissingTransactionStore {
     store
 }
 
-/// A store that misses these transactions until they are found.
+/// A store in which these transactions are missing until they are found.
 fn store_that_misses(
     ids: &[ItemId],
     found: &Arc<WatchedValue<Vec<ItemId>>>,

@@ -34,7 +34,7 @@ fn options_of_zero_are_rejected() {
     }
 }
 
-/// Runs itself as a child process, because setting a variable would affect other tests.
+/// The test runs itself as a child process, because setting a variable would affect other tests.
 #[test]
 fn poll_interval_is_read_from_the_environment() {
     const IN_CHILD: &str = "POLL_INTERVAL_IN_CHILD";

@@ -1,5 +1,5 @@
-//! The monitor over a store that an importer writes with Diesel: a table of their own, and only the required
-//! method, which casts its limit to the integer of Diesel.
+//! The monitor over a store that an importer writes with Diesel. It has its own table and only the required method,
+//! which casts its limit to Diesel's integer type.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use crate::support::*;
 const BATCHES: usize = 100_000;
 const BATCHES_OF_SERVICE: usize = 100;
 const SERVICES: usize = BATCHES / BATCHES_OF_SERVICE;
-/// The batches of the first services stay pending, so those behind them are only found by reading on.
+/// The batches of the first services stay pending, so those after them are found only by reading on.
 const STUCK_SERVICES: usize = SERVICES / 2;
 
 diesel::table! {
@@ -128,7 +128,7 @@ impl BatchUpdater for DieselStore {
     }
 }
 
-/// A ledger that commits all batches but those of the first accounts.
+/// A ledger that commits all batches except those of the first services.
 fn ledger() -> Arc<Ledger> {
     let answer_to = |account: &str, ids: &[String]| {
         let number: usize = account.strip_prefix("account-").unwrap().parse().unwrap();

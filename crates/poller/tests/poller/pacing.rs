@@ -73,7 +73,7 @@ impl BatchUpdater for MinimalStore {
     }
 }
 
-/// The number of requested services, and the fewest and most requests of one.
+/// The number of requested services, and the minimum and maximum number of requests for one.
 fn requests_per_service(ledger: &Ledger) -> (usize, usize, usize) {
     let requests: BTreeMap<String, usize> = ledger.requests_by_service();
     let fewest = requests.values().min().copied().unwrap_or_default();
@@ -87,7 +87,7 @@ fn every_service_is_requested_once_an_interval() {
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::Pending));
     let running = store.run(&ledger);
     for round in 1..=3 {
-        // The clock stands still within a round, so nothing is due twice.
+        // The clock does not advance within a round, so nothing is due twice.
         ledger.wait_for(SERVICES * round);
         store.wait_for_reads(3);
         assert_eq!(requests_per_service(&ledger), (SERVICES, round, round));

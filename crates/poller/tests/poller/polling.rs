@@ -148,6 +148,6 @@ fn stuck_batch_is_requested_less_and_less_often() {
     }
     running.wait_for_shutdown().unwrap();
     assert!(counts[0] > counts[1], "{counts:?}");
-    // Once a minute at last, and one more or less at the ends.
+    // In the end once a minute, plus or minus one at the edges.
     assert!((6..=8).contains(&counts[2]), "{counts:?}");
 }

@@ -26,8 +26,8 @@ fn service_whose_batch_does_not_end_is_counted() {
     running.wait_for_shutdown().unwrap();
 }
 
-/// Waits for this many requests, and until their replies are written: for four more reads of the store,
-/// of which one look takes at most two.
+/// Waits for this many requests and until their replies are written: for four more reads of the store, because handling
+/// takes at most two.
 fn wait_until_handled(store: &Store, ledger: &Ledger, requests: usize) {
     ledger.wait_for(requests);
     ledger.in_flight.wait_until(|(now, _)| *now == 0);

@@ -1,4 +1,4 @@
-//! A store and a ledger that tests can block, make fail and wait for.
+//! A store and a ledger that tests can block, fail and wait for.
 
 use std::{
     collections::BTreeMap,
@@ -340,7 +340,7 @@ pub struct Request {
 pub struct Ledger {
     pub connections: usize,
     pub requests: WatchedValue<Vec<Request>>,
-    /// The requests in flight now, and the most that ever were.
+    /// The number of requests in flight now, and its maximum so far.
     pub in_flight: WatchedValue<(usize, usize)>,
     answer: Answer,
 }

@@ -48,7 +48,7 @@ fn failed_request_is_retried_before_the_batch_is_due() {
     }));
     let running = run(builder(&store, &ledger));
     running.trigger().trigger("a");
-    // An answer is handled after the next poll was scheduled, with the time before the advance.
+    // An answer is handled after the next poll was scheduled by the time before the advance.
     until(|| running.stats().answered >= 1);
     // Now the batch is so old that it is due again after minutes.
     store.clock.advance(HOUR);
@@ -126,7 +126,7 @@ fn event_before_the_submission_answer_is_not_lost() {
     let ledger = Arc::new(Ledger::reporting(LedgerStatus::Committed));
     let running = run(builder(&store, &ledger).with_options(hourly()));
     running.trigger().trigger("a");
-    // Read with it or after it: when this is done, the first trigger found nothing.
+    // It is read together with the first trigger or after it, so when it is done, the first trigger found nothing.
     running.trigger().trigger("marker");
     store.wait_for_state(1, Committed);
     assert_eq!(ledger.requests_by_service().get("a"), None);

@@ -1,4 +1,4 @@
-//! A server that answers and is no ledger, and a ledger that does not answer.
+//! A server that answers but is not a ledger, and a ledger that does not answer.
 
 use std::{future::ready, sync::Arc};
 
@@ -41,7 +41,7 @@ fn batch_without_a_usable_answer_is_held_with_the_error() {
         store.add("a", 0, state, SECOND);
         let reader = evidence(|| Err(unusable()));
         let builder = builder(&store, &failing(unusable)).with_evidence(store.clone(), reader);
-        // The policy is about ledgers that answer and prove nothing.
+        // The policy only applies to ledgers that answer but prove nothing.
         let running = run(builder.with_inconclusive_policy(|_| InconclusivePolicy::Resubmit));
         until(|| running.stats().evidence_failures > 0);
         assert_eq!(hold_reason(&store), None, "it is too early");
@@ -69,7 +69,7 @@ fn outage_holds_nothing_and_stands_still() {
     running.wait_for_shutdown().unwrap();
 }
 
-/// Evidence is looked for although the statuses cannot be used.
+/// Evidence is searched although the statuses cannot be used.
 #[test]
 fn evidence_ends_a_batch_whose_statuses_are_unusable() {
     let store = Store::new();
@@ -80,7 +80,7 @@ fn evidence_ends_a_batch_whose_statuses_are_unusable() {
     running.wait_for_shutdown().unwrap();
 }
 
-/// A search that fails after usable statuses is held by the same rule.
+/// If a search fails after usable statuses, the batch is held by the same rule.
 #[test]
 fn unusable_evidence_after_usable_statuses_is_held() {
     let store = Store::new();

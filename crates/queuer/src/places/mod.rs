@@ -26,15 +26,16 @@ use rules::{Rules, State};
 pub struct PlaceLimits {
     /// How many there are at first.
     pub initial: usize,
-    /// How many there may be. How many a ledger takes, between one and this number, is found by trying.
+    /// The maximum number. How many places a ledger can take, between one and this number, is found by trying.
     pub largest: usize,
     /// How many a service may have.
     pub of_service: usize,
-    /// How many a node may have, and the only node of a service, as a number. A service without one needs no place.
+    /// How many places a node may have, and the function that returns the only node of a service, as a number. A
+    /// service without one needs no place.
     pub of_node: Option<(usize, NodeOf)>,
 }
 
-/// Tells the node of a service.
+/// Returns the node of a service.
 pub type NodeOf = Arc<dyn Fn(&ServiceId) -> Option<usize> + Send + Sync>;
 
 impl PlaceLimits {
@@ -48,8 +49,8 @@ impl PlaceLimits {
         Self { initial, largest, of_service, of_node: None }
     }
 
-    /// So many places, shared by nodes so that one that is slow or hangs does not take them all, and one for each
-    /// service. A batch keeps its place until its submission has ended.
+    /// This many places, with at most one for each service. Nodes share them so that a node that is slow or hangs does
+    /// not take them all. A batch keeps its place until its submission has ended.
     pub fn of_nodes(
         places: usize,
         most_of_node: usize,
@@ -59,7 +60,7 @@ impl PlaceLimits {
         Self { initial: places, largest: places, of_service: 1, of_node }
     }
 
-    /// Whether a batch keeps its place while it is under way, and not only until its submission has ended.
+    /// Whether a batch keeps its place while it is under way, rather than only until its submission has ended.
     fn is_window(&self) -> bool {
         self.of_node.is_none()
     }
@@ -70,11 +71,12 @@ impl PlaceLimits {
 pub struct InFlightCounts {
     /// How many are under way.
     pub under_way: usize,
-    /// How many of them are so for much longer than usual, and do not count in the window any more.
+    /// How many of them have been under way for much longer than usual, so that they do not count in the window any
+    /// more.
     pub overdue: usize,
     /// How many may be under way now.
     pub window: usize,
-    /// How many the window may grow to.
+    /// The maximum size of the window.
     pub largest: usize,
 }
 
@@ -82,14 +84,14 @@ pub struct InFlightCounts {
 ///
 /// - The places of the **instance** grow while batches are committed, and shrink by a quarter when the ledger is busy,
 ///   unless their initial and largest number are the same.
-/// - **Services** share them evenly: a service gets no more than its share while others want more than they have, and
-///   all that is free otherwise. A share is at least one place.
-/// - A **node** has at most as many places as are free, and at most its limit: one busy node gets a half of all places,
-///   two get a third each, and there are always some for another one.
+/// - **Services** share them evenly: while others want more than they have, a service gets at most its share; otherwise
+///   it gets all free places. A share is at least one place.
+/// - A **node** has at most as many places as are free, and at most its limit: one busy node gets half of all places,
+///   two get a third each, and some are always left for another node.
 ///
 /// Services that wait for a place, of the instance or of their node, get one in turns. Clones share the places. They
-/// are those of one instance, and begin anew after a restart. What is under way is in the [`WorkTable`], whose times of
-/// commits tell how long is usual.
+/// belong to one instance and start empty after a restart. The batches under way are in the [`WorkTable`], whose commit
+/// times show how long batches usually take.
 #[derive(Clone)]
 pub struct Places(Arc<Shared>);
 
@@ -104,8 +106,8 @@ struct Shared {
 }
 
 impl Places {
-    /// Places that are all free. `wake` wakes a service in the queue; it must return quickly. A table has the
-    /// places of one `Places` only.
+    /// Creates places that are all free. `wake` wakes a service in the queue; it must return quickly. A table may
+    /// belong to only one `Places`.
     pub fn new(
         limits: PlaceLimits,
         table: WorkTable,
@@ -127,8 +129,8 @@ impl Places {
         InFlightCounts { under_way, overdue, window, largest }
     }
 
-    /// Replaces what is known of the batches under way by what `read` returns: the batches of the store that
-    /// were submitted, have not ended and are not held. What changes during the call is kept.
+    /// Replaces the known batches under way with those that `read` returns: the batches in the store that were
+    /// submitted, have not ended and are not held. Changes during the call are kept.
     pub fn refresh(
         &self,
         read: impl FnOnce() -> BatchResult<Vec<(ServiceId, ItemId)>>,
@@ -140,7 +142,7 @@ impl Places {
         Ok(())
     }
 
-    /// A change was recorded; its batch is in this state now.
+    /// Handles a recorded change, after which its batch is in this state.
     pub fn recorded(&self, change: &Change, state: BatchState) {
         let is_under_way = match state {
             BatchState::New
@@ -176,7 +178,7 @@ impl Places {
         });
     }
 
-    /// Changes the places, and wakes the services that may take one then.
+    /// Changes the places, and wakes the services that may then take one.
     fn change<T>(&self, change: impl FnOnce(&mut Rules<'_>) -> T) -> T {
         let (result, called) = self.locked(|rules| {
             // A turn may have ended since.

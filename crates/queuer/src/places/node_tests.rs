@@ -66,7 +66,7 @@ fn returned_place_wakes_the_next_service_of_its_node() {
 fn services_of_a_node_take_turns() {
     let (limits, woken) = limits(4, 100);
     let mut served = HashMap::<ServiceId, usize>::new();
-    // Every service asks again at once, those with the first names first.
+    // Every service asks again at once, in the order of their names.
     for _ in 0..200 {
         let called: Vec<_> = woken.lock().unwrap().drain(..).collect();
         let all = (0..20).map(|n| service(&format!("a{n:02}")));

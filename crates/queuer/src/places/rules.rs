@@ -8,7 +8,7 @@ use grid_batch_work::{DueKind, Entered, Place, ServiceSending, Work};
 
 use super::{PlaceLimits, window_size::WindowSize};
 
-/// The sums of what the table knows of the places, and who waits for one.
+/// The sums over the records of the table that concern places, and the services that wait for one.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) window: WindowSize,
@@ -17,15 +17,15 @@ pub(super) struct State {
     called: usize,
     /// How many services want more places.
     wanting: usize,
-    /// How many places these use.
+    /// How many places the services in `wanting` use.
     used_by_wanting: usize,
-    /// Of each node; of `None`, if places are not those of a node.
+    /// The places of each node. The key is `None` if places do not belong to nodes.
     nodes: HashMap<Option<usize>, NodePlaces>,
-    /// Counts the batches, so that those that came after a reading of the store began are known.
+    /// The number of the next batch. It shows which batches were added after a read of the store began.
     next_number: u64,
     /// Counts the services that have waited.
     next_turn: i64,
-    /// While the store is read: the number of the first batch that came since, and the batches that ended.
+    /// While the store is read: the number of the first batch that was added since, and the batches that have ended.
     reading: Option<(u64, HashSet<String>)>,
 }
 
@@ -37,7 +37,7 @@ struct NodePlaces {
     waiting: BTreeMap<i64, ServiceId>,
 }
 
-/// The rules of places, while what they are about is locked.
+/// The rules of places, with access to the locked state.
 pub(super) struct Rules<'a> {
     pub(super) limits: &'a PlaceLimits,
     pub(super) state: &'a mut State,
@@ -48,12 +48,11 @@ pub(super) struct Rules<'a> {
 /// A service that was called and does not ask within this time loses its turn.
 const TURN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Limit on the number of services that wait for places of a node, or of the instance. A further one is found by the
-/// queue's own search.
+/// Limit on the number of services that wait for places. Further ones are found by the queue's scan.
 const MOST_WAITING: usize = 100_000;
 
-/// If all batches with a place are under way for longer than this, one more may be sent, although no place is free:
-/// what the ledger does not end must not stop everything else.
+/// If all batches with a place have been under way for longer than this, one more may be sent although no place is
+/// free. Batches that the ledger does not end must not stop everything else.
 const LONG: Duration = Duration::from_secs(30);
 
 impl State {
@@ -71,12 +70,12 @@ impl State {
         }
     }
 
-    /// The batches that are under way are about to be read from the store.
+    /// Prepares for a read of the batches under way from the store.
     pub(super) fn start_reading(&mut self) {
         self.reading = Some((self.next_number, HashSet::new()));
     }
 
-    /// Changes what is known of a service, and the sums.
+    /// Changes the record of a service, and the sums.
     fn count_change(
         &mut self,
         work: &mut Work,
@@ -90,7 +89,7 @@ impl State {
         work.remove_unneeded(service_id, None);
     }
 
-    /// Adds what is known of a service to the sums, or subtracts it.
+    /// Adds the record of a service to the sums, or subtracts it.
     fn count(&mut self, service: &ServiceSending, change: fn(usize, usize) -> usize) {
         let called = usize::from(service.called.is_some());
         self.used = change(self.used, service.places);
@@ -114,8 +113,8 @@ impl Rules<'_> {
         self.work.due.count(DueKind::Place)
     }
 
-    /// Takes up to `wanted` places of this node. A service that gets fewer waits for its turn. Also returns a service
-    /// that was called in its place.
+    /// Takes up to `wanted` places of this node. A service that gets fewer waits for its turn. Also returns another
+    /// service that was called instead.
     pub(super) fn admit(
         &mut self,
         service_id: &ServiceId,
@@ -143,27 +142,27 @@ impl Rules<'_> {
         } else {
             self.leave(id);
         }
-        // A service that was called and does not ask blocks no other as long as places are free.
+        // As long as places are free, a service that was called but does not ask must not block others.
         let called = self.state.nodes.get(&node).map_or(0, |node| node.called);
         let is_free = admitted == 0 && self.free_at(node, 0, 0) > called;
         (admitted, is_free.then(|| self.call_next(node)).flatten())
     }
 
-    /// A batch uses one of the places of its service.
+    /// Assigns one of the places of its service to a batch.
     pub(super) fn taken(&mut self, batch: &TakenBatch) {
         let (service_id, batch_id) = (batch.service_id.as_str(), batch.batch_id.to_string());
-        // It was found in the store before, or the end of its last attempt is not yet known here.
+        // The batch was found in the store before, or this process does not know yet that its last attempt has ended.
         self.remove_place(service_id, &batch_id);
         self.insert(service_id, &batch_id, Some(batch.attempt));
     }
 
-    /// Whether the event is about an earlier attempt of a batch than the one that is under way.
+    /// Whether the event is about an attempt before the one that is under way.
     pub(super) fn was_taken_again(&self, service_id: &str, batch_id: &str, event: Event) -> bool {
         let present = self.place(service_id, batch_id).and_then(|place| place.attempt);
         event.attempt().is_some_and(|attempt| present.is_some_and(|present| attempt < present))
     }
 
-    /// Returns places that the service has no batch for.
+    /// Returns places for which the service has no batch.
     pub(super) fn release(&mut self, service_id: &str, places: usize) {
         self.remove_places(service_id, places);
         self.leave(service_id);
@@ -185,8 +184,8 @@ impl Rules<'_> {
         self.change(service_id, |service| service.places = service.places.saturating_sub(places));
     }
 
-    /// The batch is not under way any more. Returns how often the window had been lowered when it was sent, if
-    /// the batch was under way.
+    /// Removes a batch that is no longer under way. If it was, returns how often the window had been lowered when it
+    /// was sent.
     pub(super) fn remove(&mut self, service_id: &str, batch_id: &str) -> Option<u64> {
         if let Some((_, ended)) = &mut self.state.reading {
             ended.insert(batch_id.to_owned());
@@ -196,13 +195,13 @@ impl Rules<'_> {
         lowered
     }
 
-    /// The batch was committed. Earlier ones that are under way for much longer than usual, and than it was, lose
-    /// their places: the ledger works, and they may never end.
+    /// Records that the batch was committed. Earlier batches that have been under way for much longer than usual, and
+    /// much longer than this one, lose their places: the ledger works, but they may never end.
     pub(super) fn committed(&mut self, service_id: &str, batch_id: &str) {
         let Some(place) = self.place(service_id, batch_id) else { return };
         let (number, since) =
             (place.number, place.since.as_ref().filter(|_| place.attempt.is_some()));
-        // What is usual is learned slowly, only by a poller, and from the acceptance.
+        // The usual time is learned slowly, only by a poller, and counts from the acceptance.
         let own = since.map(|since| self.now.since(since.at()));
         let after = overdue_after(self.work.times.usual_of_ledger().max(own));
         let keys = self.work.due.of(DueKind::Place);
@@ -221,7 +220,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Calls services that may take a place that is free. Returns these.
+    /// Calls the services that may take a free place, and returns them.
     pub(super) fn call(&mut self) -> Vec<ServiceId> {
         self.end_turns();
         let waiting = self.state.nodes.iter().filter(|(_, node)| !node.waiting.is_empty());
@@ -237,7 +236,7 @@ impl Rules<'_> {
         called
     }
 
-    /// These batches were under way when the store was read. What has changed since then stays.
+    /// Takes over the batches that were under way when the store was read. Changes since then are kept.
     pub(super) fn finish_reading(&mut self, found: &[(ServiceId, ItemId)]) {
         let Some((first_since, ended)) = self.state.reading.take() else { return };
         let found: Vec<(String, &ServiceId)> =
@@ -276,7 +275,7 @@ impl Rules<'_> {
         due.set(&mut place.since, DueKind::Place, self.now, key);
     }
 
-    /// Removes the place of a batch, but not the record of the batch. Returns how often the window had been lowered.
+    /// Removes the place of a batch, but keeps the record of the batch. Returns how often the window had been lowered.
     fn remove_place(&mut self, service_id: &str, batch_id: &str) -> Option<u64> {
         let Place { lowered, mut since, .. } =
             self.work.batch_mut(service_id, batch_id)?.sending.place.take()?;
@@ -296,8 +295,8 @@ impl Rules<'_> {
         self.service(service_id).map_or(0, |service| service.places)
     }
 
-    /// How many places a service that wants more may use: what the others do not use, divided among those that want
-    /// more, and at least one.
+    /// How many places a service that wants more may use: the places that the other services do not use, divided by the
+    /// number of services that want more, but at least one.
     fn share(&self) -> usize {
         let State { window, used, wanting, used_by_wanting, .. } = &*self.state;
         let left = window.batches().saturating_sub(used - used_by_wanting);
@@ -309,7 +308,7 @@ impl Rules<'_> {
         self.state.window.batches().saturating_sub(self.state.used)
     }
 
-    /// How many more places this node may have, if so many are kept free, and so many of them for it.
+    /// How many more places this node may have if `kept` are kept free, `kept_here` of them for this node.
     fn free_at(&self, node: Option<usize>, kept: usize, kept_here: usize) -> usize {
         let left = self.free().saturating_sub(kept);
         let Some((most, _)) = &self.limits.of_node else { return left };
@@ -317,19 +316,19 @@ impl Rules<'_> {
         (*most).min(left).saturating_sub(used + kept_here)
     }
 
-    /// How many more places this node may have beside those for services whose turn it is.
+    /// How many more places this node may have, besides those for services whose turn it is.
     fn kept_free(&self, node: Option<usize>) -> usize {
         let called = self.state.nodes.get(&node).map_or(0, |node| node.called);
         self.free_at(node, self.state.called, called)
     }
 
-    /// The same for a service. If it was its turn, it gets one place before others whose turn it is.
+    /// The same for a service. If it was its turn, it gets one place before the others whose turn it is.
     fn free_for(&self, node: Option<usize>, was_called: bool) -> usize {
         let least = if was_called { self.free_at(node, 0, 0).min(1) } else { 0 };
         self.kept_free(node).max(least)
     }
 
-    /// Whether all batches with a place are under way for long. If one more is sent and does not end either, the
+    /// Whether all batches with a place have been under way for long. If one more is sent and does not end either, the
     /// next one waits twice as long.
     fn all_is_old(&self) -> bool {
         let mut with_place = self.work.due.of(DueKind::Place).map(|(since, _)| since);
@@ -342,7 +341,7 @@ impl Rules<'_> {
         self.state.used == self.under_way() && youngest.is_none_or(|youngest| youngest >= long)
     }
 
-    /// Has the service wait. One whose turn it was comes first.
+    /// Makes the service wait. If it was its turn, it becomes the first.
     fn wait(&mut self, service_id: &ServiceId, was_called: bool) {
         let Some(service) = self.service(service_id.as_str()) else { return };
         let (node, waits) = (service.node, service.waits.is_some());
@@ -356,7 +355,7 @@ impl Rules<'_> {
         self.change(service_id.as_str(), |service| service.waits = Some(turn));
     }
 
-    /// The service does not want a place any more.
+    /// Records that the service no longer wants a place.
     fn leave(&mut self, service_id: &str) {
         self.stop_waiting(service_id);
         self.end_turn(service_id);
@@ -413,7 +412,7 @@ impl Rules<'_> {
     }
 }
 
-/// A batch that is under way for longer than this is overdue if a later one was committed.
+/// A batch that has been under way for longer than this is overdue if a later one was committed.
 fn overdue_after(usual: Option<Duration>) -> Duration {
     const SHORTEST: Duration = Duration::from_secs(2);
     const UNKNOWN: Duration = Duration::from_secs(30);
@@ -439,7 +438,7 @@ mod tests {
         assert_eq!(overdue_after(Some(Duration::from_millis(100))), Duration::from_secs(2));
     }
 
-    /// The sums are those of what the table knows, and a service waits where its record says.
+    /// Checks that the sums match the records of the table, and that each service waits where its record says.
     fn check(places: &Places) {
         let mut state = places.0.state.lock().unwrap();
         let work = places.0.table.lock();
@@ -469,7 +468,7 @@ mod tests {
         state.nodes = nodes;
     }
 
-    /// Does one thing to a service and one of its batches.
+    /// Applies one action to a service and one of its batches.
     fn step(places: &Places, clock: &ManualClock, action: u8, name: u8, number: u8) {
         let service_id: ServiceId = format!("circuit::{name}").parse().unwrap();
         let batch_id = ItemId::from_bytes([number; 64]);
@@ -520,7 +519,7 @@ mod tests {
         }
     }
 
-    /// All batches end, and no service that is called asks.
+    /// Ends all batches, without any called service asking.
     fn end_all(places: &Places, clock: &ManualClock) {
         for name in (0..6).cycle().take(60) {
             places.refresh(|| Ok(Vec::new())).unwrap();

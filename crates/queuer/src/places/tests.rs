@@ -28,7 +28,7 @@ fn id(number: usize) -> ItemId {
     ItemId::from_bytes(bytes)
 }
 
-/// Asks for places and takes a batch with each, numbered from `first`. Returns how many.
+/// Asks for places and takes a batch with each, numbered from `first`. Returns their number.
 fn take(window: &Places, name: &str, wanted: usize, first: usize) -> usize {
     let admitted = window.admit(&service(name), wanted);
     (first..first + admitted).for_each(|number| tell_taken(window, name, number, 1));
@@ -51,7 +51,7 @@ fn record(window: &Places, name: &str, number: usize, state: BatchState, event: 
     window.recorded(&Change::new(service(name), id(number), event), state);
 }
 
-/// A batch is committed, which the poller has seen.
+/// Commits a batch, as seen by the poller.
 fn commit(window: &Places, name: &str, number: usize) {
     let mut work = window.0.table.lock();
     let place = work.batch(name, &id(number).to_string()).and_then(|it| it.sending.place.as_ref());
@@ -114,7 +114,7 @@ fn busy_ledger_lowers_the_window_once_for_a_burst() {
     for number in 200..215 {
         record(&window, "a", number, BatchState::Delayed, outcome(Outcome::Busy));
     }
-    assert_eq!(take(&window, "a", 100, 300), 0, "nothing more is sent into the same wall");
+    assert_eq!(take(&window, "a", 100, 300), 0, "nothing more is sent to the busy ledger");
     (0..20).for_each(|number| commit(&window, "a", number));
     assert!(take(&window, "a", 100, 400) >= 10);
 }
@@ -280,7 +280,7 @@ fn batches_of_a_slow_ledger_keep_their_places() {
     clock.advance(Duration::from_secs(10));
     assert_eq!(take(&window, "a", 4, 4), 4);
     clock.advance(Duration::from_secs(20));
-    // A block has some of the earlier ones and some of the later ones.
+    // A block contains some of the earlier batches and some of the later ones.
     [0, 1, 4].iter().for_each(|number| commit(&window, "a", *number));
     assert_eq!(window.counts().overdue, 0);
     assert_eq!(take(&window, "a", 9, 10), 3);
@@ -328,7 +328,7 @@ fn changes_during_a_reading_of_the_store_are_kept() {
     };
     window.refresh(found).unwrap();
     assert_eq!(window.counts().under_way, 2, "the second and the third one");
-    // The third one is found before the queue tells of it.
+    // The third one is found before the queue reports it.
     assert_eq!(window.admit(&service("a"), 1), 1);
     window.refresh(|| Ok((1..4).map(|number| (service("a"), id(number))).collect())).unwrap();
     tell_taken(&window, "a", 3, 1);
@@ -336,7 +336,7 @@ fn changes_during_a_reading_of_the_store_are_kept() {
 }
 
 #[test]
-fn batch_taken_again_before_its_loss_was_told_stays_under_way() {
+fn batch_taken_again_before_its_loss_is_known_stays() {
     let (window, _, _) = window(5);
     assert_eq!(take(&window, "a", 2, 0), 2);
     assert_eq!(window.admit(&service("a"), 1), 1);

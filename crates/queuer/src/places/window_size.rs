@@ -1,9 +1,9 @@
-/// How many batches may be under way at a ledger, found by trying.
+/// The number of batches that may be under way at a ledger, which is found by trying.
 ///
-/// It grows while batches are committed, in steps for each *window*, which is as many batches as may be under
-/// way. It doubles until the ledger is busy for the first time. A busy answer lowers it by a quarter. Then it
-/// grows by one for each window; and by a quarter after several windows without another busy answer, because
-/// the limit of the ledger may have grown.
+/// It grows while batches are committed. A *window* is as many committed batches as may be under way. Until the ledger
+/// is busy for the first time, the size doubles with each window. A busy answer lowers it by a quarter. Then it grows
+/// by one with each window; after several windows without another busy answer, it grows by a quarter, because the limit
+/// of the ledger may have grown.
 #[derive(Debug, Clone)]
 pub(super) struct WindowSize {
     largest: f64,
@@ -13,10 +13,10 @@ pub(super) struct WindowSize {
     lowered: u64,
 }
 
-/// After as many windows without a busy answer it grows faster.
+/// After this many windows without a busy answer, it grows faster.
 const SLOW_WINDOWS: f64 = 8.0;
 
-/// What is left of it when it is lowered.
+/// The factor by which it is lowered.
 const KEPT: f64 = 0.75;
 
 impl WindowSize {
@@ -36,13 +36,13 @@ impl WindowSize {
         self.size as usize
     }
 
-    /// How often it was lowered. A batch that is sent now keeps this number.
+    /// How often it was lowered. The caller keeps this number for each batch that is sent.
     pub(super) fn lowered(&self) -> u64 {
         self.lowered
     }
 
-    /// A batch was committed while so many were under way. A window that is mostly unused does not grow,
-    /// because nothing shows that the ledger would take more.
+    /// Records that a batch was committed while `under_way` were under way. A window that is mostly unused does not
+    /// grow, because nothing shows that the ledger would take more.
     pub(super) fn committed(&mut self, under_way: usize) {
         self.windows_since += 1.0 / self.size;
         if as_float(under_way) * 2.0 >= self.size {
@@ -61,8 +61,8 @@ impl WindowSize {
         }
     }
 
-    /// The ledger was too busy for a batch, while so many were under way. Batches that were sent before the
-    /// window was lowered last say nothing new.
+    /// Records that the ledger was too busy for a batch while `under_way` were under way. Batches that were sent before
+    /// the window was last lowered are ignored, because they show nothing new.
     pub(super) fn busy(&mut self, lowered_when_sent: u64, under_way: usize) {
         if lowered_when_sent < self.lowered {
             return;
@@ -99,7 +99,7 @@ mod tests {
         (0..30).for_each(|answered| window.busy(sent, 40 - answered));
         assert_eq!(window.batches(), 30);
         window.busy(window.lowered(), 20);
-        assert_eq!(window.batches(), 15, "of what was under way");
+        assert_eq!(window.batches(), 15, "three quarters of those under way");
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(window.batches(), 40);
     }
 
-    /// A ledger with a queue, that adds a block of so many batches at a time.
+    /// A ledger with a queue that commits blocks of a fixed number of batches.
     struct SimulatedLedger {
         queue_limit: usize,
         block: usize,
@@ -129,8 +129,8 @@ mod tests {
     }
 
     impl SimulatedLedger {
-        /// Sends as many batches as the window allows, and adds a block. Returns how many were committed, and
-        /// how many busy answers there were.
+        /// Sends as many batches as the window allows, and commits a block. Returns the number of committed batches and
+        /// of busy answers.
         fn step(&mut self, window: &mut WindowSize) -> (usize, usize) {
             let burst = vec![window.lowered(); window.batches().saturating_sub(self.queue.len())];
             let under_way = self.queue.len() + burst.len();
@@ -146,7 +146,7 @@ mod tests {
             (committed, refused.len())
         }
 
-        /// The committed batches of a block and the busy answers of a block, on average.
+        /// The average number of committed batches and of busy answers per block.
         fn run(&mut self, window: &mut WindowSize, blocks: u32) -> (f64, f64) {
             let (mut committed, mut busy) = (0, 0);
             for _ in 0..blocks {
@@ -168,7 +168,7 @@ mod tests {
             let mut ledger = SimulatedLedger { queue_limit, block, queue: Vec::new() };
             ledger.run(&mut window, 50);
             let (committed, busy) = ledger.run(&mut window, 200);
-            // A block can have no more than fit into the queue.
+            // A block can have at most as many batches as fit into the queue.
             let rate = as_float(block.min(queue_limit).min(250));
             prop_assert!(committed >= 0.8 * rate, "{committed} of {rate} in a block");
             prop_assert!(busy <= 1.0 + 0.25 * as_float(queue_limit), "{busy} busy answers in a block");

@@ -22,7 +22,7 @@ pub struct MemoryStore {
     /// Whether an invalid batch stops others until it is removed.
     pub halts: bool,
     /// What happens to dependents of an invalid batch. `None`: the ledger has not answered whether it has the
-    /// transactions of that batch from another one.
+    /// transactions of that batch from another batch.
     pub after_invalid: Option<InvalidDependents>,
     pub clock: Arc<ManualClock>,
 }
@@ -194,13 +194,13 @@ fn is_open(batch: &StoredBatch) -> bool {
     !batch.progress.state.is_terminal()
 }
 
-/// The bytes of a batch: one, or as many as its number is above a million.
+/// The bytes of a batch. Up to [`LARGE`] it is one byte; above that, as many as its number exceeds it.
 fn bytes_of(batch_id: ItemId) -> Vec<u8> {
     let number = u32::from_be_bytes(batch_id.as_bytes()[..4].try_into().unwrap());
     vec![1; number.saturating_sub(LARGE).max(1) as usize]
 }
 
-/// The number of a batch of one byte; each number above it is that of a batch of one byte more.
+/// A batch with a greater number has as many bytes as its number exceeds this.
 pub const LARGE: u32 = 1_000_000;
 
 /// The id of a batch. The order of ids is that of their numbers.

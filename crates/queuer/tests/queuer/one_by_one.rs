@@ -1,5 +1,5 @@
-//! Whatever order the strategies submit batches in, the state of the ledger is that of applying them one
-//! by one in the order of acceptance.
+//! In whatever order a strategy submits batches, the state of the ledger is the same as if they were applied one by one
+//! in the order of acceptance.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +17,14 @@ use BatchState::{Absent, Committed, Delayed, Invalid, Pending};
 
 const NOW: Timestamp = Timestamp::from_micros(1_000);
 
-/// All addresses of the ledger of these tests, in bytes of two digits.
+/// All addresses of the ledger in these tests, in bytes of two digits.
 const ADDRESSES: [&str; 4] = ["0000", "0001", "0100", "0101"];
 
-/// What a batch does is a function of what it reads, so that a wrong order shows.
+/// A batch that writes a function of what it reads, so that a wrong order is noticed.
 #[derive(Debug, Clone)]
 struct Content {
     access: DeclaredAccess,
-    /// It is invalid if what it reads has a hash that this divides.
+    /// It is invalid if the hash of what it reads is divisible by this.
     invalid_one_in: u64,
 }
 
@@ -53,7 +53,7 @@ fn transaction(number: usize) -> ItemId {
     ItemId::from_bytes([number as u8; 64])
 }
 
-/// Batches with the transactions of earlier ones that they depend on.
+/// Batches that may depend on transactions of earlier ones.
 fn contents() -> impl proptest::strategy::Strategy<Value = Vec<Content>> {
     let prefixes = || vec("([0-1]{2}){0,2}", 0..3);
     let content = (prefixes(), prefixes(), prop::option::weighted(0.2, any::<Index>()), 2..6u64);
@@ -180,8 +180,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The ledger applies a batch of its queue: any, if the order is not kept, else the first. With a
-    /// fault it restarts and loses the batch, or in a pipeline the tail from there.
+    /// The ledger applies a batch of its queue: the first, or any if the order is not kept. With a fault, it restarts
+    /// and loses the batch or, in a pipeline, that batch and all after it.
     fn apply_or_lose(&mut self, at: usize, fault: u8) {
         let keeps_order = self.strategy == StrategyKind::Pipeline;
         if fault == 0 {

@@ -327,7 +327,7 @@ fn round_that_the_store_returns_in_time_is_handed_out() {
     assert_eq!(submission.taken_at(), Some(asked_at), "its limit starts before the store is asked");
 }
 
-/// As after the machine was suspended: the monotonic clock stood still.
+/// The monotonic clock stands still, as if the machine had been suspended.
 #[test]
 fn round_is_late_if_the_time_of_day_went_on() {
     let clock = Arc::new(ManualClock::default());
@@ -359,7 +359,7 @@ fn scan_does_not_wait_for_a_time_of_day_that_went_back() {
     assert_eq!(queue.next().map(|submission| number(&submission)), Some(1));
 }
 
-/// Admits services whose names do not begin with `full`, and records who has a place.
+/// Admits services whose names do not begin with `full`, and records which services have a place.
 #[derive(Debug, Default)]
 struct TestPlaces(Mutex<BTreeSet<ServiceId>>);
 
@@ -432,7 +432,7 @@ fn place_without_a_batch_is_returned() {
     assert_eq!(places.taken(), ["a::a"], "the batch in the buffer was given back");
 }
 
-/// A queue that lets 640 bytes be in flight: batches of up to 10 bytes are small.
+/// A queue with a memory limit of 640 bytes: batches of up to 10 bytes are small.
 fn queue_with_little_memory(
     store: &MemoryStore,
 ) -> (BatchQueue<ServiceScopeId, StrategyRoundStore<MemoryStore>>, Arc<AtomicUsize>) {
@@ -529,8 +529,8 @@ struct CrowdedNode {
 }
 
 impl CrowdedNode {
-    /// Each of these services has a batch of which only one fits into memory. While `is_down`, the store
-    /// returns no round.
+    /// Each of these services has a batch, and only one of the batches fits into memory. While `is_down` is set, the
+    /// store returns no round.
     fn new(services: &[&str], is_down: &Arc<AtomicBool>) -> Self {
         let store = MemoryStore::default();
         for (number, service) in (LARGE + 400..).zip(services) {
@@ -569,8 +569,8 @@ impl CrowdedNode {
         Self { store, queue, limits, polls, rounds }
     }
 
-    /// Polls the queue as long as it is notified, as a submitter does. Returns what it got and how many
-    /// rounds were asked for.
+    /// Polls the queue as long as it is notified, as a submitter does. Returns the submissions and the number of
+    /// requested rounds.
     fn poll(&mut self) -> (Vec<Submission<ServiceScopeId>>, usize) {
         let before = self.rounds.load(Ordering::SeqCst);
         let mut polled = Vec::new();

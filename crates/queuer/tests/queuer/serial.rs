@@ -1,4 +1,4 @@
-//! The one-round serial strategy, against the steps of its document.
+//! The one-round serial strategy, compared with the steps in its specification.
 
 use std::sync::LazyLock;
 
@@ -178,8 +178,8 @@ fn service_without_open_batches_waits() {
     assert_eq!(chosen(&[batch(1, Committed, 1)]), None);
 }
 
-/// The steps of the strategy's document, for one service. Beyond it, a batch with a submitter
-/// blocks its service.
+/// The steps of the strategy's specification, for one service. In addition, a batch that is with a submitter blocks its
+/// service.
 fn choose_by_document(all: &[StoredBatch], now: Timestamp) -> Option<ItemId> {
     // 1. All batches that are not committed, valid or invalid.
     let has = |state| all.iter().any(|batch| batch.progress.state == state);
@@ -207,7 +207,7 @@ fn choose_by_document(all: &[StoredBatch], now: Timestamp) -> Option<ItemId> {
     batch_queue.first().map(|batch| batch.batch_id)
 }
 
-/// Batches of a service of which at most one is neither new nor ended, as the strategy ensures.
+/// Batches of a service, of which at most one is neither new nor ended, as the strategy ensures.
 fn service_batches() -> impl Strategy<Value = Vec<StoredBatch>> {
     let new_or_ended = (any::<u8>(), select(vec![New, New, Invalid, Committed]), 0..4i64)
         .prop_map(|(number, state, at)| batch(number, state, at));

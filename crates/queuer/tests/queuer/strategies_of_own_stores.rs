@@ -21,7 +21,7 @@ fn rules(strategy: StrategyKind, lanes: u32) -> SchedulingRules {
     }
 }
 
-/// What a batch declares that writes below a prefix.
+/// The declared access of a batch that writes below a prefix.
 fn writes(prefix: &str) -> DeclaredAccess {
     DeclaredAccess::new([], [AddressPrefix::new(prefix)], [])
 }
@@ -48,7 +48,7 @@ impl Fixture {
         self.with_writing_from(1, prefixes)
     }
 
-    /// The same with numbers that count from another one.
+    /// The same, with numbers from `first` on.
     fn with_writing_from<const N: usize>(self, first: u32, prefixes: [&str; N]) -> Self {
         for (number, prefix) in (first..).zip(prefixes) {
             self.store.add_with_access(SERVICE, number, writes(prefix));
@@ -186,7 +186,7 @@ fn dependent_waits_until_its_dependency_is_committed() {
     }
 }
 
-/// What a batch declares that depends on the transaction of another one.
+/// The declared access of a batch that depends on the transaction of another one.
 fn depends_on(number: u32) -> DeclaredAccess {
     DeclaredAccess::new([], [AddressPrefix::new(&format!("dd{number:04x}"))], [id(number)])
 }

@@ -18,7 +18,7 @@ fn shares(services: &[ServiceId]) -> Vec<ServiceShare> {
     services.iter().cloned().map(ServiceShare::of_one).collect()
 }
 
-/// A memory store whose calls of `mark_submitted` have these results, in this order.
+/// A memory store whose calls of `mark_submitted` have the given results in order.
 struct FaultyStore {
     store: MemoryStore,
     faults: RefCell<Vec<Fault>>,

@@ -11,7 +11,7 @@ use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};
 
 pub const SERVICE: &str = "global";
 
-/// A batch of one transaction; each number makes another batch.
+/// A batch of one transaction. Each number gives a different batch.
 pub fn batch(number: u32) -> Batch {
     batch_of(&[number])
 }
@@ -36,7 +36,7 @@ pub fn submission(batch: &Batch) -> Submission<ServiceId> {
     Submission::new(batch.header_signature.clone(), SERVICE.parse().unwrap(), batch.encode_to_vec())
 }
 
-/// A well-formed id of no batch.
+/// A well-formed id that belongs to no batch.
 pub fn id(number: usize) -> String {
     format!("{number:064x}").repeat(2)
 }

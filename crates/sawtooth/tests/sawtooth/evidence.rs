@@ -110,7 +110,7 @@ async fn applied_transaction_is_evidence_at_the_second_look() {
     let clock = Arc::new(ManualClock::default());
     let (reader, batch) = find_at(&api, &clock);
     let first = reader.find_evidence(&batch).await.unwrap();
-    assert_eq!(first.evidence, Evidence::Present, "a fork may have it");
+    assert_eq!(first.evidence, Evidence::Present, "it may be in a fork");
     clock.advance(Duration::from_secs(2));
     let second = reader.find_evidence(&batch).await.unwrap();
     assert_eq!(second.evidence, Evidence::NeverApplicable);

@@ -58,7 +58,7 @@ impl TestLedger {
         assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");
     }
 
-    /// The batch is sent by another client.
+    /// Sends the batch like another client.
     async fn accept_elsewhere(&self, batch: &Batch) {
         let answer = sawtooth().send(&self.ledger.url(), &submission(batch)).await;
         assert_eq!(answer.outcome, Outcome::Accepted, "{answer:?}");

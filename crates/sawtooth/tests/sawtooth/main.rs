@@ -1,4 +1,4 @@
-//! The adapter with recorded responses, and with the simulated ledger.
+//! Tests of the adapter with recorded responses and with the simulated ledger.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod batches;

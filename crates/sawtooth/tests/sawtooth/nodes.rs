@@ -1,4 +1,4 @@
-//! Several nodes of one ledger, of which some apply blocks later than others.
+//! Several nodes of one ledger, some of which apply blocks later than others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ impl CommitHistory for OneCommitted {
     }
 }
 
-/// Two nodes of one chain, each with a clock. Batch 2 needs batch 1, which the first node has applied.
+/// Two nodes of one chain, each with its own clock. Batch 2 needs batch 1, which the first node has applied.
 struct TestNodes {
     first: LedgerSim,
     second: LedgerSim,
@@ -68,7 +68,7 @@ impl TestNodes {
         check.check_node(&node.url(), &submission(&batch(number))).await
     }
 
-    /// Lets the second node apply what the first one has.
+    /// Lets the second node apply the blocks of the first one.
     fn catch_up(&self) {
         self.second_clock.advance(LAG);
     }
@@ -97,7 +97,7 @@ async fn batch_waits_until_a_node_has_applied_the_one_before() {
     assert_eq!(test.check(&test.second, 1).await, Ok(()), "no batch is before it");
     assert_eq!(test.check(&test.first, 2).await, Ok(()));
     let reason = test.check(&test.second, 2).await.unwrap_err();
-    let expected = format!("the node {} does not report a batch before, ", test.second.url());
+    let expected = format!("the node {} does not report an earlier batch, ", test.second.url());
     assert!(reason.starts_with(&expected), "{reason}");
     test.catch_up();
     assert_eq!(test.check(&test.second, 2).await, Ok(()));
@@ -178,7 +178,7 @@ async fn invalid_is_not_final_while_another_node_is_unknown() {
     assert_eq!(test.status(&[test.second.url(), down], 2).await, NotReported);
 }
 
-/// A node that does not answer is not used after a while, and may have the batch all the same.
+/// After a while, a node that does not answer is not used, but it may still have the batch.
 #[tokio::test]
 async fn invalid_is_not_final_while_another_node_is_not_used() {
     let test = TestNodes::start().await;

@@ -1,4 +1,4 @@
-//! A node that loses a batch: evidence tells a crash from a batch that stopped its node.
+//! A node that loses a batch. Evidence distinguishes a crash from a batch that stopped its node.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
 
 const PENDING_FOR: Duration = Duration::from_secs(60);
 
-/// A node that executes batches when the test says so.
+/// A node that executes batches on request of the test.
 struct TestNode {
     ledger: LedgerSim,
     clock: Arc<ManualClock>,
@@ -38,7 +38,7 @@ impl TestNode {
         test
     }
 
-    /// One that batch 1 has stopped.
+    /// A node that was stopped by batch 1.
     async fn stopped_by_batch() -> Self {
         let test = Self::with_batch().await;
         test.ledger.inject(Fault::NoProcessor, When::Next(1));
@@ -74,7 +74,7 @@ async fn accepted_batch_is_lost_after_a_restart() {
     let test = TestNode::with_batch().await;
     assert_eq!(test.evidence(BatchState::Pending).await.evidence, Evidence::Present);
     test.ledger.restart();
-    // A kept connection was reset.
+    // A connection that was kept open was reset.
     let _ = test.ask_status().await;
     assert_eq!(test.evidence(BatchState::Pending).await.evidence, Evidence::Lost);
     assert_eq!(test.evidence(BatchState::Valid).await.evidence, Evidence::Lost);
@@ -104,7 +104,7 @@ async fn warning_on_the_websocket_shows_a_crash() {
     assert!(events.next().await.unwrap().is_ok(), "the newest block");
     let waiting = tokio::spawn(async move { events.next().await });
     test.ledger.crash_validator(Duration::from_secs(300));
-    // The interface of the crashed validator hangs, too.
+    // The REST API of the crashed validator hangs as well.
     for _ in 0..3 {
         assert!(!test.ask_status().await);
     }
@@ -123,7 +123,7 @@ async fn subscription_that_breaks_while_it_opens_shows_a_crash() {
         test.sawtooth.clone().with_nodes(Nodes::new([crashing])).events(SERVICE).await.is_err()
     );
     closing.await.unwrap();
-    // It may have been at that node: another process has sent it.
+    // Another process has sent it, so it may have been at that node.
     let other =
         UnresolvedBatch { state: BatchState::Pending, ..unresolved(&batch(3).header_signature) };
     let reader = test.sawtooth.clone().with_nodes(Nodes::new([test.ledger.url()]));

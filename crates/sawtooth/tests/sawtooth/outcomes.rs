@@ -202,7 +202,7 @@ async fn batch_is_posted_once_the_node_has_answered() {
         (recorded("timed_out_17", &[]), NotSent),
         (recorded("queue_full_31", &[]), NotSent),
         (Vec::new(), NotSent),
-        // The response to the POST tells more.
+        // The response to the POST shows more.
         (recorded("bad_id_60", &[]), Accepted),
         (answer(200, "garbage"), Accepted),
     ] {

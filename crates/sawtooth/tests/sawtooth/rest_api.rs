@@ -21,7 +21,7 @@ pub struct RestApi {
 
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Method and target.
+    /// The method and the target.
     pub line: String,
     pub headers: Vec<String>,
     pub body: Vec<u8>,

@@ -57,7 +57,7 @@ fn ids(numbers: std::ops::Range<u32>) -> Vec<ItemId> {
     numbers.map(|number| header_id(&batch(number))).collect()
 }
 
-/// A response with this status of each batch.
+/// A response with this status for each batch.
 fn statuses(status: &str, ids: &[String]) -> Vec<u8> {
     let entry = |id: &String| json!({ "id": id, "status": status, "invalid_transactions": [] });
     let data: Vec<_> = ids.iter().map(entry).collect();
@@ -97,7 +97,7 @@ async fn evidence_about_one_does_not_depend_on_the_others() {
     assert_eq!(reports, expected.map(|evidence| Ok(evidence.into())));
 }
 
-/// The second look waits once for all.
+/// The wait before the second look is shared by all batches.
 #[tokio::test]
 async fn batches_that_a_node_has_lost_are_found_together() {
     let ledger =

@@ -21,7 +21,7 @@ pub fn service() -> ServiceId {
     SERVICE.parse().unwrap()
 }
 
-/// A batch of one transaction; each number makes another batch.
+/// A batch of one transaction. Each number gives a different batch.
 pub fn batch(number: u32) -> Batch {
     let transaction = TransactionBuilder::new("intkey", "1.0")
         .nonce(number.to_string())
@@ -38,7 +38,7 @@ pub fn transaction_id(number: u32) -> String {
     batch(number).transactions[0].header_signature.clone()
 }
 
-/// A well-formed id of no batch.
+/// A well-formed id that belongs to no batch.
 pub fn arbitrary_id(number: u8) -> String {
     ItemId::from_bytes([number; 64]).to_string()
 }
@@ -48,7 +48,7 @@ pub fn submission(number: u32, attempt: u32) -> Submission<ServiceId> {
     uncounted_submission(number).with_attempt_id(AttemptId { attempt, epoch: 1 })
 }
 
-/// The submission of a batch whose attempts are not counted.
+/// A submission without an attempt id.
 pub fn uncounted_submission(number: u32) -> Submission<ServiceId> {
     Submission::new(id(number), service(), batch(number).encode_to_vec())
 }

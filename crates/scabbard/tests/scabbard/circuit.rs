@@ -24,7 +24,7 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// A circuit at whose other node the service has this id, with this many committed batches. The
+    /// Starts a circuit with this many committed batches. The service has the id `peer_id` at the other node. The
     /// events of both nodes are received.
     pub async fn start(peer_id: &str, count: u32) -> Self {
         let circuit = Self::start_without_events(peer_id, count).await;
@@ -32,7 +32,7 @@ impl Circuit {
         circuit
     }
 
-    /// The same, and no events are received.
+    /// The same, but no events are received.
     pub async fn start_without_events(peer_id: &str, count: u32) -> Self {
         let peer_id: ServiceScopeId = peer_id.parse().unwrap();
         let mut peer = None;
@@ -104,7 +104,7 @@ impl Circuit {
     }
 }
 
-/// Kills a node. The simulator waits for its own runtime, which the test's runtime must not.
+/// Kills a node. The simulator waits for its own runtime, which is not allowed on the test's runtime.
 pub fn kill(node: &LedgerSim) {
     thread::scope(|scope| scope.spawn(|| node.kill()).join().unwrap());
 }

@@ -1,4 +1,4 @@
-//! Evidence from the other node of a circuit, when a node is killed.
+//! Evidence from the other node of a circuit when a node is killed.
 
 use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_ledger_sim::{Fault, When};

@@ -1,4 +1,4 @@
-//! Batches that are not sent, because the ledger has them already.
+//! Batches that are not sent because the ledger has them already.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -48,7 +48,7 @@ async fn batch_with_an_applied_transaction_is_not_sent() {
     assert_eq!(ledger.sim.times_received(&id.parse().unwrap()), 0);
 }
 
-/// The batch was committed before it was first handed over, and its status is forgotten.
+/// The batch was committed before it was first handed to the sender, and its status is forgotten.
 #[tokio::test]
 async fn events_of_all_transactions_prove_an_unsent_batch() {
     let ledger = TestLedger::new();
@@ -132,7 +132,7 @@ async fn batch_that_a_node_has_is_not_sent() {
         ledger.send_past_the_adapter(1).await;
         assert_not_sent(&send(&ledger, &submission(1, 1)).await, "a node has the batch already");
         assert_eq!(ledger.times_received(1), 1);
-        // It is found in memory from now on.
+        // From now on, this is known from memory.
         if fault.is_none() {
             ledger.sim.restart();
             let answer = send(&ledger, &submission(1, 1)).await;
@@ -215,7 +215,7 @@ async fn batch_that_was_asked_about_ahead_is_sent_at_once() {
     ask_ahead(&ledger, &[2]).await;
     let statuses =
         ledger.sim.requests().iter().filter(|one| one.kind == RequestKind::Statuses).count();
-    assert_eq!(statuses, 1, "one request for both, and none again");
+    assert_eq!(statuses, 1, "one request for both, and no other");
     ledger.sim.inject(Fault::StatusesFail, When::Always);
     assert_eq!(ledger.send(1).await, Outcome::Accepted);
     ledger.advance(2);

@@ -219,7 +219,7 @@ async fn unobserved_commit_that_is_sent_again_is_not_dropped() {
     ledger.send(1).await;
     ledger.restart().await;
     let mut events = ledger.subscribe().await;
-    // The replay would be evidence, so its events are not processed yet.
+    // The events of the replay are not processed yet, because they would be evidence.
     ledger.send_again(1, 2).await;
     assert_eq!(ledger.status(1).await, LedgerStatus::Valid);
     assert_eq!(ledger.evidence_after(1, HOUR).await, Evidence::Present);
@@ -252,7 +252,7 @@ async fn absence_requires_unknown_at_all_nodes_all_the_time() {
     .await;
     let ledger = TestLedger::with(|ledger| ledger, [other.url]);
     let mut events = ledger.subscribe().await;
-    // Before the POST, the nodes are asked for the first time.
+    // The nodes are first asked before the POST.
     ledger.send_with_fault(Fault::ResetBefore, 1).await;
     catch_up(&mut events);
     for expected in [
@@ -260,7 +260,7 @@ async fn absence_requires_unknown_at_all_nodes_all_the_time() {
         Evidence::Inconclusive,
         Evidence::Present,
         Evidence::Inconclusive,
-        // The request has arrived: a node reported the batch.
+        // The request has arrived, because a node reported the batch.
         Evidence::Lost,
     ] {
         assert_eq!(ledger.evidence(1).await, expected);

@@ -17,7 +17,7 @@ pub fn fixture_batch() -> String {
     arbitrary_id(0xb1)
 }
 
-/// Its transaction.
+/// The transaction of that batch.
 pub fn fixture_transaction() -> String {
     arbitrary_id(0x71)
 }

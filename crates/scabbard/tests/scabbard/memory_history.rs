@@ -9,7 +9,7 @@ use grid_batch_core::{
 
 use crate::batches::id;
 
-/// What a store knows of the batches that the service of the tests has committed.
+/// What a store knows about the batches that the service of the tests has committed.
 #[derive(Default)]
 pub struct MemoryHistory(Mutex<Known>);
 
@@ -28,17 +28,17 @@ impl MemoryHistory {
         history
     }
 
-    /// The history was known when this batch was committed, and the next one sent.
+    /// Records that the history was known when this batch was committed and the next one was sent.
     pub fn set_anchor(&self, number: u32) {
         self.lock().facts.anchor = Some(id(number).parse().unwrap());
     }
 
-    /// The batch that is asked about is declared to be new.
+    /// Sets whether the batch in question is declared as new.
     pub fn set_new(&self, is_new: bool) {
         self.lock().facts.is_new = is_new;
     }
 
-    /// The store goes back, and nothing is known any more.
+    /// Makes the store go back, so that nothing is known any more.
     pub fn restore(&self) {
         let mut known = self.lock();
         known.generation += 1;

@@ -1,4 +1,4 @@
-//! What proves that a batch is new, and what is done with one that is not proved to be.
+//! Proofs that a batch is new, and the handling of batches without a proof.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ async fn outcome(ledger: &TestLedger, number: u32) -> Outcome {
     send(ledger, number, 2).await.outcome
 }
 
-/// A service with this many transactions of other clients, at a node with this history of it.
+/// A service with this many transactions of other clients, and an adapter with this history.
 async fn with_commits(count: u32, history: &Arc<MemoryHistory>) -> TestLedger {
     let ledger = TestLedger::new().with_service_history(history);
     for number in 0..count {
@@ -81,7 +81,7 @@ async fn subscription_that_ends_while_it_is_checked_proves_nothing() {
     for milliseconds in [0, 1, 10, 50] {
         let history = MemoryHistory::new(None);
         let ledger = with_commits(3, &history).await;
-        // Nothing answers on it, so its check takes long.
+        // The subscription is not read, so its check takes long.
         let unread = ledger.subscribe().await;
         let end_during_the_check = async {
             while history.reads() == 0 {
@@ -226,7 +226,7 @@ async fn transaction_of_another_client_is_stored_at_its_event() {
     panic!("not stored");
 }
 
-/// Only the node has restarted, and events were not received meanwhile.
+/// Only the node has restarted, and no events were received meanwhile.
 #[tokio::test]
 async fn peer_that_remembers_the_anchor_proves_it() {
     for knows_peer in [true, false] {
@@ -254,7 +254,7 @@ async fn peer_that_remembers_the_anchor_proves_it() {
     }
 }
 
-/// The service is known, and batches of others whose history is unknown are treated by this rule.
+/// Rules by which the service is known, and batches of other services with unknown history are treated like this.
 fn rules(others: UnknownHistory) -> NewBatchRules {
     let of = |pattern: &str, rule| (pattern.parse().unwrap(), rule);
     NewBatchRules::new([of(SERVICE, UnknownHistory::Send), of("*", others)])

@@ -18,7 +18,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Method and target.
+    /// The method and the target.
     pub fn line(&self) -> &str {
         self.head.lines().next().unwrap().trim_end_matches(" HTTP/1.1")
     }
@@ -35,7 +35,7 @@ pub enum Reaction {
     Respond(Vec<u8>),
     /// Sends these bytes and closes the connection.
     RespondAndClose(Vec<u8>),
-    /// Sends these bytes after the test has released them.
+    /// Sends these bytes when the test releases them.
     RespondWhen(Vec<u8>, Arc<Notify>),
     /// Never responds.
     Stall,

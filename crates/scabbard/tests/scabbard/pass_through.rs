@@ -45,7 +45,7 @@ async fn node_gets_the_token_of_the_client_or_that_of_the_server() {
     for (authorization, allowed, expected) in [
         (Some(format!("Bearer Cylinder:{}", CylinderToken::new(&own).as_str())), &own, 200),
         (None, &own, 401),
-        // It is for this server, so the node gets the server's.
+        // The token is for this server, so the node gets the server's own.
         (Some("Bearer token-of-this-server".to_owned()), &own, 401),
     ] {
         let ledger = LedgerSim::scabbard([scope()]).allow_keys([allowed.public_key()]);

@@ -1,17 +1,17 @@
-//! How long a batch waits when nodes of its circuit are killed again and again, and a leftover proposal rejects it
-//! when it is sent again.
+//! How long a batch waits when nodes of its circuit are killed repeatedly, and it is rejected because of a leftover
+//! proposal when it is sent again.
 
 use grid_batch_core::{Evidence, LedgerStatus, Outcome};
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 
 use crate::circuit::{Circuit, HIGHER_ID, LOST, LOWER_ID, kill, start_again};
 
-/// The coordinator's timeout and a tenth.
+/// The coordinator's timeout plus a tenth.
 const PROPOSAL_LIMIT: u64 = 33;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Killed {
-    /// The node that batches are sent to.
+    /// The node to which batches are sent.
     Node,
     Peer,
 }
@@ -49,7 +49,7 @@ impl BatchUnderWay {
         self.circuit.ledger.evidence(LOST).await;
         kill(self.killed_node(killed));
         for _ in 0..seconds {
-            // A node is asked again and again while it does not answer.
+            // A node is asked repeatedly while it does not answer.
             let _ = self.circuit.ledger.try_report(LOST).await;
             self.advance(1);
         }
@@ -71,7 +71,7 @@ impl BatchUnderWay {
     async fn send_until_committed(&mut self, kills: &[Kill]) -> u64 {
         let mut returned_at = 0;
         for attempt in 1.. {
-            // It waits for the replay of events.
+            // The batch waits for the replay of events.
             while self.circuit.ledger.send_again(LOST, attempt).await == Outcome::Busy {
                 self.advance(1);
             }
@@ -87,7 +87,7 @@ impl BatchUnderWay {
         self.seconds - returned_at
     }
 
-    /// Looks for evidence each second while the batch may be committed as usual, then when it is announced.
+    /// Searches for evidence each second while the batch may be committed as usual, and then at the announced times.
     async fn wait_until_committed_or_lost(&mut self) -> Evidence {
         for seconds in 0.. {
             if self.circuit.ledger.status(LOST).await == LedgerStatus::Committed {
@@ -105,7 +105,7 @@ impl BatchUnderWay {
     }
 }
 
-/// Orders of kills: the node twice; the node and the peer; one of them for longer than the coordinator waits.
+/// Orders of kills: the node twice, the node and the peer, and one of them for longer than the coordinator waits.
 const ORDERS: [&[Kill]; 6] = [
     &[(1, Node, 45)],
     &[(1, Peer, 45)],
@@ -115,14 +115,15 @@ const ORDERS: [&[Kill]; 6] = [
     &[(1, Peer, 3), (2, Node, 3)],
 ];
 
-/// The batch waits for the coordinator at most twice: after the last kill, and after the next attempt was rejected.
+/// Asserts that the batch waits for the coordinator at most twice: after the last kill, and after the next attempt was
+/// rejected.
 async fn assert_bounded(orders: &[&[Kill]], has_events: bool) {
     for peer_id in [HIGHER_ID, LOWER_ID] {
         for kills in orders {
             let mut batch = BatchUnderWay::start(peer_id, has_events).await;
             let seconds = batch.send_until_committed(kills).await;
             println!("{peer_id}, {kills:?}: {seconds} s");
-            // A batch takes two seconds.
+            // Committing a batch takes two seconds.
             assert!(seconds <= 2 * PROPOSAL_LIMIT + 4, "{peer_id}, {kills:?}: {seconds} s");
             assert_eq!(batch.circuit.ledger.applied_count(), 2, "{kills:?}");
         }
@@ -139,7 +140,7 @@ async fn kills_delay_a_batch_as_long_without_events() {
     assert_bounded(&ORDERS[3..], false).await;
 }
 
-/// When both have forgotten the batch, none reports that it was voted on.
+/// When both nodes have forgotten the batch, neither reports that it was voted on.
 #[tokio::test]
 async fn kill_of_both_nodes_leaves_a_proposal_that_is_explained() {
     let batch = async |kills: &[Kill]| {

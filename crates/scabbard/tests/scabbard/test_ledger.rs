@@ -64,7 +64,7 @@ impl TestLedger {
         Self { sim, scabbard, clock, attempts: Mutex::default() }
     }
 
-    /// The same, whose adapter finds what the service has committed in this store.
+    /// The same, with an adapter that uses this history of the service.
     pub fn with_service_history(self, history: &Arc<MemoryHistory>) -> Self {
         self.with_rules(history, NewBatchRules::default())
     }
@@ -75,7 +75,7 @@ impl TestLedger {
         Self { scabbard, ..self }
     }
 
-    /// The same ledger and store, after a new start of the adapter.
+    /// The same ledger and store, with a newly started adapter.
     pub fn with_new_adapter(self, history: &Arc<MemoryHistory>) -> Self {
         let options = ScabbardOptions { clock: self.clock.clone(), ..ScabbardOptions::default() };
         let nodes = Nodes::at([self.sim.url()]);
@@ -83,7 +83,7 @@ impl TestLedger {
         Self { scabbard, ..self }.with_service_history(history)
     }
 
-    /// Sends a batch as another client of the ledger does.
+    /// Sends a batch like another client of the ledger.
     pub async fn send_past_the_adapter(&self, number: u32) {
         let other =
             Scabbard::new(&token(), Nodes::at([self.sim.url()]), ScabbardOptions::default());
@@ -159,7 +159,7 @@ impl TestLedger {
         self.scabbard.find_evidence(&batch).await.unwrap().evidence
     }
 
-    /// Looks for evidence twice, this many seconds apart; returns the second result.
+    /// Searches for evidence twice, this many seconds apart, and returns the second result.
     pub async fn evidence_after(&self, number: u32, seconds: u64) -> Evidence {
         self.evidence(number).await;
         self.advance(seconds);
@@ -168,18 +168,18 @@ impl TestLedger {
 
     pub async fn subscribe(&self) -> LedgerEventStream {
         let events = self.scabbard.events(SERVICE).await.unwrap();
-        // Longer than a POST waits for the replay.
+        // This is longer than a POST waits for the replay.
         self.advance(1);
         events
     }
 
-    /// Restarts the ledger, and uses up the connections that the restart has reset.
+    /// Restarts the ledger, and makes a request so that reset connections are not used later.
     pub async fn restart(&self) {
         self.sim.restart();
         while self.statuses([0]).await.is_err() {}
     }
 
-    /// Sets the time of day by this many seconds, while no time elapses.
+    /// Moves the time of day by this many seconds, while no time elapses.
     pub fn jump(&self, seconds: i64) {
         let micros = self.clock.now().as_micros() + seconds * 1_000_000;
         self.clock.set(Timestamp::from_micros(micros));

@@ -10,7 +10,7 @@ use crate::test_ledger::{TestLedger, read_in_background};
 const SECOND: Duration = Duration::from_secs(1);
 const LOST: u32 = 1_000;
 
-/// A ledger that has committed this many batches and accepted one more, which it lost in a restart.
+/// A ledger that has committed this many batches and has accepted one more, which it lost in a restart.
 async fn lost_after(count: u32) -> TestLedger {
     let ledger = TestLedger::with(|ledger| ledger.pending_for(SECOND), []);
     for number in 0..count {

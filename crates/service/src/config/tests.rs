@@ -215,7 +215,7 @@ fn errors_name_the_line_and_the_rule() {
         ),
         (
             "[evm]\ngas_admins = [\"a\"]",
-            "line 2 of c.toml: gas_admins.*.key is of one key, so name the key: ",
+            "line 2 of c.toml: gas_admins.*.key is set for one gas admin or pool: ",
         ),
         (
             "[gas_admins.a]\nkey = \"keystore:k\"",

@@ -27,7 +27,7 @@ pub struct Claims {
     pub step: f64,
     /// The number of failed transactions.
     pub failed: usize,
-    /// A renewal: on an idle database, and while other instances take services.
+    /// A renewal, on an idle database and while other instances take services.
     pub renewal: f64,
     pub renewal_beside: f64,
     /// Taking over an expired instance: services, steps, and the time of a step.
@@ -78,7 +78,7 @@ pub fn claims(target: &Target, services: usize) -> Claims {
     }
 }
 
-/// What an instance did until no service was left to take.
+/// The result of an instance that took services until none was left.
 #[derive(Default)]
 struct InstanceResult {
     services: usize,
@@ -93,7 +93,7 @@ fn take_all(instance: &ClaimStore) -> InstanceResult {
         done.renewals.push(time(|| renew(instance)).1);
         match time(|| instance.take(STEP)) {
             (Ok(takeover), took) => {
-                // Other instances may have locked the last services, and take them.
+                // Other instances may have locked the last services and will take them.
                 if takeover.claims.is_empty() {
                     return done;
                 }
@@ -151,7 +151,7 @@ fn rounds(instance: &ClaimStore) -> f64 {
         if at >= TIMED {
             times.push(took);
         }
-        // Makes them ready again.
+        // This makes the batches ready again.
         record(instance.store(), &taken, |attempt| grid_batch_core::Event::Outcome {
             attempt,
             outcome: grid_batch_core::Outcome::Ambiguous,

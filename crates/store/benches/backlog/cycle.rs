@@ -1,5 +1,5 @@
-//! What a batch costs in the store, from intake to its end, by the size of the groups in which the steps are
-//! done: processor time of this thread and of the session's server process, and log.
+//! The cost of a batch in the store, from intake to its end, by the size of the groups in which the steps are done:
+//! processor time of this thread and of the session's server process, and bytes of the log.
 
 use std::fs;
 
@@ -15,10 +15,10 @@ use crate::{
 };
 
 const SERVICES: usize = 100;
-/// The steps of a cycle, in their order.
+/// The steps of a cycle, in order.
 const STEPS: [&str; 5] = ["add", "take", "accept", "pending", "commit"];
 
-/// Costs of one batch.
+/// The costs of one batch.
 pub struct Costs {
     pub group: usize,
     /// Microseconds of processor time of this thread and of the server process in each step.
@@ -34,7 +34,7 @@ impl Costs {
     }
 }
 
-/// Passes batches through a store in groups of this size, each batch of another service.
+/// Passes batches through a store in groups of this size, each batch in a different service.
 pub fn measure(target: &Target, group: usize, total: usize) -> Costs {
     let db = target.create_database();
     let claims = db.claim_all(1);

@@ -1,10 +1,10 @@
 //! Checks that the cost of a round does not grow with the backlog, and measures the cost of adding
 //! compared with plain inserts, and of claims.
 //!
-//! `cargo bench -p grid-batch-store` measures 1,000, 100,000 and 1,000,000 open batches over 10,000
-//! services on both databases, and ten instances that claim 100,000 services; `-- --quick` measures
-//! much less, and `-- claims` the claims only. It fails if a goal is missed. `-- cycle` shows what a batch
-//! costs from intake to its end, by the size of the groups.
+//! `cargo bench -p grid-batch-store` measures 1,000, 100,000 and 1,000,000 open batches over 10,000 services on both
+//! databases, and ten instances that claim 100,000 services. `-- --quick` measures much less, and `-- claims` only the
+//! claims. It fails if a goal is missed. `-- cycle` shows the cost of a batch from intake to its end, by the size of
+//! the groups.
 
 mod claims;
 mod cycle;
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     goals.exit_code()
 }
 
-/// What a batch costs in groups of several sizes.
+/// Measures the cost of a batch in groups of several sizes.
 fn cycles(target: &Target) {
     println!(
         "\n{target}: microseconds of processor time a batch: this thread + the server process"
@@ -78,7 +78,7 @@ fn claims(target: &Target, scale: usize, goals: &mut Goals) {
     goals.at_most("claims: milliseconds of a step of taking over", done.takeover_step, 100.0);
 }
 
-/// Adds groups of batches alternately through the store and by plain inserts.
+/// Adds groups of batches, alternately through the store and by plain inserts.
 fn adding(target: &Target, scale: usize, goals: &mut Goals) {
     println!(
         "adding 600-byte batches of one transaction, alternating with plain multi-row inserts"

@@ -36,9 +36,9 @@ pub struct Rounds {
     pub take_reads: u64,
     pub accept_reads: u64,
     pub commit_reads: u64,
-    /// Batches taken and committed per second, over one connection,
+    /// Batches taken and committed per second over one connection.
     pub cycles: f64,
-    /// and over four, each with its own services.
+    /// The same over four connections, each with its own services.
     pub cycles_of_four: f64,
 }
 
@@ -124,8 +124,8 @@ pub fn rounds(target: &Target, open: usize) -> Rounds {
     }
 }
 
-/// Takes and commits batches in rounds of these services: half of the waiting ones, at most 20,000.
-/// A service that had one batch yields no more.
+/// Takes and commits half of the waiting batches, at most 20,000, in rounds of these services. A service that had only
+/// one batch yields no more.
 fn run_rounds(
     claims: &ClaimStore,
     rounds: &[&[ServiceId]],
@@ -158,7 +158,7 @@ fn create_services(claims: &ClaimStore) {
     }
 }
 
-/// Services with adjacent numbers have names far apart.
+/// The service with this number. Names of adjacent numbers are far apart.
 fn service(number: usize) -> ServiceId {
     let name = number * 7_919 % SERVICES;
     format!("{name:05}-abcde::{:04}", name % 97).parse().expect("a service id")
@@ -179,7 +179,7 @@ fn batch(number: usize) -> NewBatch {
     }
 }
 
-/// Ids in random order, as signatures are (by splitmix64).
+/// Ids in random order (by splitmix64), like signatures.
 pub fn scattered_id(number: u64) -> ItemId {
     let mut bytes = [0; 64];
     for (at, part) in (1..).zip(bytes.chunks_exact_mut(8)) {

@@ -25,8 +25,8 @@ pub enum MeasuredDatabase {
 }
 
 impl Target {
-    /// A server that commits to disk, as in production: a new one, unless `GRID_BATCH_TEST_DATABASE_URL`
-    /// names one.
+    /// A server that commits to disk, as in production. It is a new one unless `GRID_BATCH_TEST_DATABASE_URL` names
+    /// one.
     pub fn postgres() -> Self {
         Self::Postgres(match env::var_os("GRID_BATCH_TEST_DATABASE_URL") {
             Some(_) => PostgresServer::from_env_or_start(),
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    /// The unit of reads: PostgreSQL counts rows, the operating system bytes of a file.
+    /// The unit of reads. PostgreSQL counts rows; the operating system counts bytes of a file.
     pub fn unit_read(&self) -> &'static str {
         match self {
             Self::Postgres(_) => "rows read",
@@ -92,7 +92,7 @@ impl MeasuredDatabase {
         let options =
             ClaimOptions { idle_expiry: day, full_expiry: 2 * day, ..ClaimOptions::default() };
         let claims = ClaimStore::register(self.open(connections), options).expect("an instance");
-        // On another connection, so that the caches of the store's own stay empty.
+        // This uses another connection, so that the caches of the store's own connections stay empty.
         let give = format!("update service_id_claims set claimant = '{}'", claims.instance());
         match self {
             Self::Postgres(database) => {
@@ -169,7 +169,7 @@ impl MeasuredDatabase {
         })
     }
 
-    /// How many bytes were ever written to the log. On SQLite, this must be called at least once between two
+    /// The total number of bytes that were written to the log. On SQLite, this must be called at least once between two
     /// restarts of the log.
     pub fn log_position(&self, log: &mut SqliteLog) -> u64 {
         match self {
@@ -196,8 +196,8 @@ impl MeasuredDatabase {
     }
 }
 
-/// What was written to the write-ahead log of an SQLite file, by the header of its index. The number of frames starts
-/// again when the log is reused.
+/// Counts what was written to the write-ahead log of an SQLite file, from the header of its index. The number of frames
+/// starts again when the log is reused.
 #[derive(Default)]
 pub struct SqliteLog {
     frames: u64,

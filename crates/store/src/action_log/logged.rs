@@ -1,4 +1,4 @@
-//! Changes with their rows in the log, in one commit.
+//! Makes changes together with their rows in the action log, in one commit.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use grid_batch_core::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVer
 use super::record_actions;
 use crate::sql::{Connection, Store, StoreError};
 
-/// The answer to a request, and what the log tells of it: nothing if nothing changed.
+/// The answer to a request, and the rows for the log: none if nothing changed.
 pub(crate) struct Logged<T> {
     pub(crate) answer: T,
     pub(crate) changes: Vec<(OperatorTarget, ActionEffect)>,
@@ -25,7 +25,7 @@ impl<T> Logged<T> {
     }
 }
 
-/// Does what an operator asks for and logs it, in one commit. A dry run is rolled back.
+/// Does and logs what an operator requests, in one commit. A dry run is rolled back.
 pub(crate) fn logged<T>(
     store: &Store,
     request: &OperatorRequest,

@@ -1,4 +1,4 @@
-//! The log of what operators did.
+//! The log of operators' actions.
 
 mod logged;
 mod rows;

@@ -10,7 +10,7 @@ use crate::sql::{
     schema::operator_actions,
 };
 
-/// Logs an action, in the transaction that does it.
+/// Logs an action in the transaction that does it.
 pub(crate) fn record_action(
     connection: &mut Connection,
     action: &OperatorAction,
@@ -20,7 +20,7 @@ pub(crate) fn record_action(
     record_actions(connection, action, &[(&action.target, effect)], now)
 }
 
-/// Logs what an action did with each of these targets, in the transaction that does it.
+/// Logs the effect of an action on each of these targets, in the transaction that does it.
 pub(crate) fn record_actions(
     connection: &mut Connection,
     action: &OperatorAction,
@@ -95,7 +95,7 @@ pub(crate) fn actions(
     rows.into_iter().map(ActionRow::read).collect()
 }
 
-/// Why this was done last to a service, or to all services.
+/// The reason of the last such action on a service, or on all services.
 pub(crate) fn last_reason(
     connection: &mut Connection,
     verb: OperatorVerb,

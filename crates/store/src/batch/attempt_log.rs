@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What an operator did with a batch, and why.
+/// The action of an operator on a batch, and its reason.
 #[derive(Clone, Copy)]
 pub(crate) struct ActionNote<'a> {
     pub(crate) kind: EventKind,
@@ -52,7 +52,7 @@ impl<'a> FailedAttemptRow<'a> {
         (self.batch_seq, self.attempt) == (other.batch_seq, other.attempt)
     }
 
-    /// Merges a later row of the same attempt, as `insert_attempts` merges it with a stored one.
+    /// Merges a later row of the same attempt, in the same way as `insert_attempts` merges it with a stored one.
     fn merge(&mut self, later: FailedAttemptRow<'a>) {
         self.ended_at = later.ended_at;
         self.outcome = format!("{}, then {}", self.outcome, later.outcome);
@@ -61,7 +61,7 @@ impl<'a> FailedAttemptRow<'a> {
 }
 
 impl<'a> AttemptLog<'a> {
-    /// The number of failed attempts that are kept of one batch, the latest.
+    /// The number of failed attempts that are kept of one batch. The latest are kept.
     const ATTEMPTS_KEPT: i32 = 100;
 
     /// Adds the change that was just applied to a lane.
@@ -84,7 +84,7 @@ impl<'a> AttemptLog<'a> {
                 Event::Evidence {
                     evidence: Evidence::NeverApplicable | Evidence::Expired, ..
                 } if error.is_some() => error.clone(),
-                // Other evidence ends a batch as invalid only if the ledger reported that before.
+                // Other evidence ends a batch as invalid only if the ledger reported it as invalid before.
                 Event::Evidence { .. } => lane.last_error.clone().map(Cow::Owned),
                 _ => error.clone(),
             };
@@ -146,7 +146,7 @@ impl<'a> AttemptLog<'a> {
         }
     }
 
-    /// An invalid batch has at least one receipt.
+    /// Adds receipts. An invalid batch always gets at least one.
     fn add_receipts(&mut self, batch_seq: i64, change: &'a Change, error: Option<Cow<'a, str>>) {
         if change.receipts.is_empty() {
             let error_message = error.unwrap_or("the ledger gave no reason".into());
@@ -246,7 +246,7 @@ impl<'a> AttemptLog<'a> {
     }
 }
 
-/// What an event says about a change beside its kind and the state: what went wrong, or who decided what.
+/// The detail of the event for a change, besides its kind and the state: what went wrong, or who decided what.
 fn event_detail(lane: &Lane, change: &Change) -> Option<String> {
     let word = match change.event {
         Event::Outcome { outcome: Outcome::Accepted | Outcome::Committed, .. } => None,

@@ -1,4 +1,4 @@
-//! Ends batches that wait behind others: they are in no lane and were never tried.
+//! Ends batches that wait behind others, so that they are in no lane and were never tried.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use crate::{
     sql::{Connection, Rows, Scheduler, StoreError},
 };
 
-/// The end of a batch that waits.
+/// The end of a waiting batch.
 pub(crate) struct WaitingEnd<'a> {
     pub(crate) batch_seq: i64,
     pub(crate) change: &'a Change,
@@ -25,8 +25,8 @@ pub(crate) struct WaitingEnd<'a> {
     pub(crate) stops: Option<Stops>,
 }
 
-/// Ends a batch that waits behind another one of its service, which is locked. The policy of the service
-/// decides whether it stops others.
+/// Ends a batch that waits behind another one of its locked service. The policy of the service decides whether it stops
+/// others.
 pub(crate) fn end_waiting(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -39,7 +39,7 @@ pub(crate) fn end_waiting(
     outcomes.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
 }
 
-/// Ends batches that wait behind others of their services, which are locked.
+/// Ends batches that wait behind others of their locked services.
 pub(crate) fn end_all_waiting(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -92,8 +92,7 @@ fn count_ended(connection: &mut Connection, ended: &[&Lane]) -> Result<(), Store
     )
 }
 
-/// Removes batches that have ended from those that wait with others. Returns the services that got a next
-/// batch.
+/// Removes ended batches from the index of waiting batches. Returns the services that got a next batch.
 fn leave_index(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -108,7 +107,7 @@ fn leave_index(
     }
     remove_waiting(connection, positions.keys().copied())?;
     remove_missing(connection, positions.keys().copied())?;
-    // Nothing waits for those without a position but what misses their transactions.
+    // For batches without a position, only batches that miss their transactions can be waiting.
     let unpositioned = positions.iter().filter(|row| row.1.is_none()).map(|(seq, _)| *seq);
     insert_changed(connection, scheduler, unpositioned, now)?;
     let ended = |(lane, stops): &(Lane, Stops)| {

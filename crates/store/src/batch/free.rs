@@ -1,5 +1,4 @@
-//! What happens when batches end whose services have several lanes: their dependents are evaluated, and
-//! the lanes are filled.
+//! Handles the end of batches in services with several lanes: their dependents are evaluated, and the lanes are filled.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,7 +18,7 @@ use crate::{
     },
 };
 
-/// The most dependents that one commit evaluates. The job evaluates the others.
+/// Limit on the number of dependents that one commit evaluates. The job evaluates the others.
 const MOST_DEPENDENTS: usize = 256;
 
 /// A batch that has ended, with its position.
@@ -29,8 +28,8 @@ pub(crate) struct Ended {
     pub(crate) stops: Stops,
 }
 
-/// Frees what waited for batches that have ended, of locked services, and fills their lanes. Returns the
-/// services that got a next batch.
+/// Frees the batches that waited for ended batches of locked services, and fills the lanes. Returns the services that
+/// got a next batch.
 pub(super) fn follow_ends(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -50,7 +49,7 @@ pub(super) fn follow_ends(
     release_following(connection, scheduler, &over, services, now)
 }
 
-/// Frees what waited for batches that have ended and stop nothing, or not any more, and fills the lanes of
+/// Frees the batches that waited for ended batches which do not stop them, or not any more, and fills the lanes of
 /// services.
 pub(crate) fn release_following(
     connection: &mut Connection,
@@ -95,7 +94,7 @@ fn free_dependents(
     insert_changed(connection, scheduler, left, now)
 }
 
-/// Finds what these batches of locked services wait for now. Those that end are left to the caller.
+/// Finds what these batches of locked services wait for now. The caller must end those that are to end.
 pub(crate) fn evaluate_again(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -106,8 +105,8 @@ pub(crate) fn evaluate_again(
     evaluate_answered(connection, scheduler, batches, &[], locked, now)
 }
 
-/// Finds what these batches of locked services wait for, now that the ledger does not have the transactions
-/// in `absent`, which they miss. Those that end are left to the caller.
+/// Finds what these batches of locked services wait for, given that the ledger does not have the transactions in
+/// `absent`, which they miss. The caller must end those that are to end.
 pub(crate) fn evaluate_answered(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -124,7 +123,7 @@ pub(crate) fn evaluate_answered(
     Ok(evaluation)
 }
 
-/// Records what batches miss that have positions, so that the ledger is asked.
+/// Records the transactions that batches with positions miss, so that the ledger is asked.
 fn write_missing(
     connection: &mut Connection,
     batches: &[PositionedBatch],
@@ -158,7 +157,7 @@ pub(crate) fn fill(
     let restored = installed.iter().filter(|row| row.restored);
     let restored = restored.map(InstalledRow::key).collect::<Result<_, _>>()?;
     if services.iter().any(|service_id| scheduler.turn_of(service_id).is_some()) {
-        // The job frees more of its dependents when there is room for them.
+        // The job frees more of the dependents when there is room for them.
         scheduler.leave_dependents();
     }
     put_in_doubt(connection, scheduler, restored, now)?;
@@ -171,8 +170,8 @@ impl InstalledRow {
     }
 }
 
-/// Puts next batches in doubt that were stored before their database was restored: they may have been
-/// sent in the time that was lost. No batch ends, so no lane is filled and no dependent is freed.
+/// Puts next batches that were stored before the database was restored in doubt, because they may have been sent in the
+/// time that was lost. No batch ends, so no lane is filled and no dependent is freed.
 pub(super) fn put_in_doubt(
     connection: &mut Connection,
     scheduler: &Scheduler,

@@ -11,12 +11,12 @@ use crate::sql::rows::{DelayRow, storable};
 /// The locked lanes of a group of batches.
 pub(crate) type Lanes = HashMap<BatchKey, Lane>;
 
-/// What a change that was applied did.
+/// The effect of an applied change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Applied {
-    /// The batch has another state, or something else is known of it.
+    /// Whether the batch has another state, or something else about it is new.
     pub(super) progressed: bool,
-    /// It is held now, and was not, or not for this.
+    /// Whether it is held now, but was not, or was held for another reason.
     pub(super) held: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Lane {
     pub(super) batch_id: ItemId,
     /// `None`: the batches of its service wait in the order of `created_at`.
     pub(super) position: Option<i64>,
-    /// Its service has several lanes without positions, each with a batch of another pool.
+    /// Whether its service has several lanes without positions, each with a batch of another pool.
     pub(super) by_pool: bool,
     pub(super) progress: Progress,
     pub(super) submitted_at: Option<i64>,
@@ -43,7 +43,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// A lane in memory for a batch that waits behind another one: it was never tried.
+    /// A lane in memory for a batch that waits behind another one and was never tried.
     pub(super) fn of_waiting(service_id: ServiceId, batch_id: ItemId, batch_seq: i64) -> Self {
         Self {
             service_id,
@@ -69,7 +69,7 @@ impl Lane {
         (self.service_id.clone(), self.batch_id)
     }
 
-    /// Whether the batch is with the submitter of this attempt, and not proved to be committed.
+    /// Whether the batch is with the submitter in this attempt and not proved to be committed.
     pub(crate) fn is_with_submitter(&self, AttemptId { attempt, epoch }: AttemptId) -> bool {
         let Progress { state, attempts, commit_proven, .. } = self.progress;
         state == BatchState::Submitting
@@ -77,7 +77,7 @@ impl Lane {
             && (attempts, self.epoch) == (attempt, epoch)
     }
 
-    /// Applies a change and returns what is new, or why it is stale.
+    /// Applies a change, and returns its effect or why it is stale.
     pub(super) fn apply(&mut self, change: &Change, now: Timestamp) -> Result<Applied, Stale> {
         if let Some(given) = change.epoch
             && given != self.epoch
@@ -127,7 +127,7 @@ impl Lane {
         })
     }
 
-    /// Whether an event that was applied to a batch with this progress ends its hold.
+    /// Whether an event that was applied to a batch with this previous progress ends its hold.
     fn ends_hold(&self, event: Event, before: Progress) -> bool {
         match event {
             Event::Decided { .. } => true,
@@ -136,8 +136,8 @@ impl Lane {
         }
     }
 
-    /// Counts an attempt that the ledger certainly did not accept. A series of them ends with anything
-    /// else that happens to the batch, except that it is taken.
+    /// Counts an attempt that the ledger certainly did not accept. Any other event, except taking the batch, ends a
+    /// series of them.
     fn count_delay(&mut self, event: Event, now: Timestamp) {
         let delay = &mut self.delay;
         match (self.progress.state, event) {
@@ -146,7 +146,7 @@ impl Lane {
                 delay.pool_parked = outcome == Outcome::PoolParked;
                 delay.delayed_since = delay.delayed_since.or(Some(now.as_micros()));
                 match outcome {
-                    // A closed gate is no failure.
+                    // A closed gate is not a failure.
                     outcome if outcome.is_parked() => (delay.delays, delay.refusals) = (0, 0),
                     _ => delay.delays = delay.delays.saturating_add(1),
                 }
@@ -163,8 +163,8 @@ impl Lane {
         }
     }
 
-    /// Ends the delay of a batch, and the hold that began because the ledger refused it: it can be taken
-    /// at once, and is not overtaken. Returns whether that changed anything.
+    /// Ends the delay of a batch, and the hold that began because the ledger refused it, so that it can be taken at
+    /// once and is not overtaken. Returns whether anything changed.
     pub(crate) fn end_delay(&mut self) -> bool {
         let refused = self.held_reason().is_some_and(|reason| reason.starts_with(REFUSED));
         let ends = self.progress.state == BatchState::Delayed
@@ -184,8 +184,8 @@ impl Lane {
         self.changed = true;
     }
 
-    /// Holds a batch that the poller follows, or one that the ledger refuses. The first reason stays,
-    /// except that a hold until a decision replaces one that evidence could end.
+    /// Holds a batch that the poller follows or the ledger refuses. The first reason is kept, except that a hold until
+    /// a decision replaces one that evidence could end.
     fn hold_if_waiting(&mut self, reason: &str, until_decision: bool, now: Timestamp) {
         let replaces = match &self.held {
             Some(hold) => until_decision && !hold.until_decision,
@@ -213,8 +213,8 @@ impl Lane {
         self.progress
     }
 
-    /// A hold for this reason. If the batch is in doubt because its database was restored, the hold says
-    /// that, too.
+    /// A hold for this reason. If the batch is in doubt because its database was restored, the hold mentions this as
+    /// well.
     fn hold(&self, reason: &str, until_decision: bool, now: Timestamp) -> Hold {
         let reason = match self.last_error.as_deref() {
             Some(RESTORED) => storable(&format!("{reason}; {RESTORED}")).into_owned(),
@@ -231,7 +231,7 @@ impl Lane {
         self.held.as_ref().is_some_and(|hold| hold.until_decision)
     }
 
-    /// Whether a change left the batch held in its lane, beside others of its service.
+    /// Whether a change left the batch held in its lane beside others of its service.
     pub(super) fn is_held_now(&self) -> bool {
         let is_open = !self.progress.state.is_terminal();
         self.changed && is_open && self.held.is_some() && self.position.is_some()
@@ -246,7 +246,7 @@ impl Lane {
     }
 }
 
-/// Whether the text of such a change is an operator's reason. It is in the log, and no error of the batch.
+/// Whether the text of such a change is an operator's reason. A reason is in the log and is not an error of the batch.
 fn is_reason(event: Event) -> bool {
     let decision = match event {
         Event::Decided { decision, .. } => decision,

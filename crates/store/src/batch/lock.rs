@@ -1,4 +1,5 @@
-//! The locks of services and lanes, and work that waits for them. Our own transactions keep them only for a commit.
+//! The locks of services and lanes, and work that waits for them. The store's own transactions hold them only until
+//! their commit.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,8 +23,8 @@ use crate::sql::{
 
 /// Locks services until the end of the transaction, in the order of their ids.
 ///
-/// Intake takes the same lock. A batch may end under it: one that is added meanwhile is either found
-/// as the next head, or finds that the service has none. On SQLite, the transaction has locked everything.
+/// Intake takes the same lock. If a batch ends under it, a batch that is added meanwhile is either found as the next
+/// head or finds that the service has none. On SQLite, the transaction has locked everything.
 pub(crate) fn lock_services<'a>(
     connection: &mut Connection,
     services: impl IntoIterator<Item = &'a ServiceId>,
@@ -83,7 +84,7 @@ pub(crate) fn lock_lanes_of(
     connection.load::<ServiceRow>(&statement).map(drop)
 }
 
-/// The lanes that hold these batches, several of a service. The lanes of a service are read once, and not
+/// The lanes that hold these batches, for several batches of a service. The lanes of a service are read only once, not
 /// once for each batch.
 fn find_lanes(
     connection: &mut Connection,
@@ -191,12 +192,12 @@ impl LockedLaneRow {
     }
 }
 
-/// How often services that are only busy are waited for.
+/// How often to wait for services that are only busy.
 const MOST_WAITS: usize = 3;
 
-/// Does `work` in a transaction that has locked those of these services that no other transaction keeps
-/// locked for long. `work` gets them, and is done again without a service that turns out to have another
-/// locked row.
+/// Does `work` in a transaction that has locked those of these services that no other transaction keeps locked for
+/// long. `work` gets the locked services. If one of them turns out to have another locked row, the work is repeated
+/// without it.
 pub(crate) fn with_locked<T>(
     store: &Store,
     services: &BTreeSet<ServiceId>,
@@ -222,7 +223,7 @@ pub(crate) fn with_locked<T>(
         let stuck = find_stuck(store, &find_now(store, &free)?)?;
         waits += 1;
         if stuck.is_empty() && (are_locked || waits == MOST_WAITS) {
-            // Not the services or their lanes, or the database is that slow.
+            // The locked row is not that of a service or lane, or the database is very slow.
             store.locked.found_locked(free.iter().cloned(), LockedRow::Other, store.clock());
             free.clear();
         }
@@ -230,7 +231,7 @@ pub(crate) fn with_locked<T>(
     }
 }
 
-/// These services without those on the list of locked ones that are still locked.
+/// Removes those of these services that are on the list of locked ones and are still locked.
 fn without_stuck(
     store: &Store,
     services: &BTreeSet<ServiceId>,

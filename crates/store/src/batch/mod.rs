@@ -1,5 +1,5 @@
-//! Recording a change of a batch: lock its service and lane, apply the transition, write the lane,
-//! and install the next batch of the service when this one ends.
+//! Records a change of a batch: locks its service and lane, applies the transition, writes the lane, and installs the
+//! next batch of the service when this one ends.
 
 mod attempt_log;
 mod end_waiting;
@@ -29,11 +29,11 @@ pub(crate) use write::{write_held, write_open};
 
 use crate::sql::Rows;
 
-/// Why a batch is in doubt that was open when its database was restored.
+/// Why a batch that was open when its database was restored is in doubt.
 pub(crate) const RESTORED: &str = "the database was restored or lost its latest commits; in the time \
     that was lost, the batch may have been sent to the ledger";
 
-/// How the reason of a hold begins that was made because the ledger refused a batch again and again.
+/// The beginning of the reason of a hold that was made because the ledger repeatedly refused the batch.
 pub(crate) const REFUSED: &str = "refused by the ledger";
 
 /// The beginning of the reason of a hold, if the ledger may have committed the batch before.

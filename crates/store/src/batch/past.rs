@@ -1,4 +1,4 @@
-//! Batches that the ledger has committed before they were stored.
+//! Batches that the ledger had committed before they were stored.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use grid_batch_core::{Change, Decision, Event, NewBatch};
 use super::{AttemptLog, end_waiting, lock_lanes, record_locked};
 use crate::sql::{Connection, Store, StoreError, schema::batches};
 
-/// The note of a batch that is committed and was never sent.
+/// The note of a batch that is committed but was never sent.
 const COMMITTED_BEFORE: &str =
     "the ledger has applied all of its transactions before, with a batch that is not stored";
 

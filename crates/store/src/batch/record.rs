@@ -91,7 +91,7 @@ pub(crate) fn record_locked<'a>(
     Ok(changes.iter().zip(states).map(outcome).collect())
 }
 
-/// Fills the lanes of services with a batch that is held now, and stops only batches that conflict with it. Returns
+/// Fills the lanes of services with a batch that is held now, if it stops only batches that conflict with it. Returns
 /// the services that got a next batch.
 pub(crate) fn fill_after_holds<'a>(
     connection: &mut Connection,
@@ -108,7 +108,7 @@ pub(crate) fn fill_after_holds<'a>(
     fill(connection, scheduler, &services, now)
 }
 
-/// Records the changes that are the first report of a commit of a batch that has ended as invalid.
+/// Records changes that are the first report that a batch was committed after it had ended as invalid.
 fn record_late_commits(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -130,7 +130,7 @@ fn record_late_commits(
     changes.iter().zip(states).map(record).collect()
 }
 
-/// The progress of the batches that are in no lane: they wait behind their head, or have ended.
+/// The progress of batches that are in no lane, because they wait behind their head or have ended.
 fn find_batches_without_lane(
     connection: &mut Connection,
     batches: &BTreeSet<BatchKey>,
@@ -183,7 +183,7 @@ fn apply<'a>(
     Ok(lane.progress.state)
 }
 
-/// The outcome of a change that is not possible: its batch is in no lane, or its event is `Taken`.
+/// The outcome of a change that is not possible, because its batch is in no lane or its event is `Taken`.
 fn refuse(change: &Change, progress: Option<&Progress>) -> ChangeOutcome {
     match progress {
         None => ChangeOutcome::NotFound,

@@ -1,4 +1,4 @@
-//! Batches that are not to be sent because of another one.
+//! Batches that must not be sent because of another one.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,10 @@ use crate::{
     },
 };
 
-/// A batch that is not to be sent, and why.
+/// A batch that must not be sent, and the reason.
 pub(crate) type Unsendable = (i64, EndReason);
 
-/// Ends batches of locked services that are not to be sent, unless they may be at the ledger. Returns how
-/// many ended.
+/// Ends batches of locked services that must not be sent, unless they may be at the ledger. Returns how many ended.
 pub(crate) fn end_unsendable(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -61,7 +60,7 @@ pub(crate) fn end_unsendable(
     Ok(ended)
 }
 
-/// Said of a batch that was stored before the database was restored.
+/// The text for a batch that was stored before the database was restored.
 const MAY_HAVE_BEEN_SENT: &str = "the batch was stored before the database was restored, and may have been \
     sent in the time that was lost: look for it at the ledger";
 
@@ -99,10 +98,10 @@ result_row! {
         seq: i64,
         service_id: String,
         batch_id: Vec<u8>,
-        /// Of a batch in a lane.
+        /// Set if the batch is in a lane.
         attempts: Option<i32>,
         blocker_service_id: Option<String>,
-        /// It was stored before the database was restored.
+        /// Whether it was stored before the database was restored.
         restored: bool,
     }
 }
@@ -127,8 +126,8 @@ impl NameRow {
         Ok(Change { error: Some(error), ..Change::new(service_id, id, event) })
     }
 
-    /// Whether the batch stops others. An operator has decided already about what an invalid batch
-    /// of the same service stops.
+    /// Whether the batch stops others; `None`: the policy of its service decides. If an invalid batch of the same
+    /// service is the reason for its end, an operator has already decided about the batches that the invalid one stops.
     fn stops(
         &self,
         scheduler: &Scheduler,

@@ -5,7 +5,7 @@ use grid_batch_core::{StoredBatch, Timestamp};
 use super::{ActionNote, AttemptLog, lane::Lane};
 use crate::sql::{Connection, EventSink, Rows, Statement, StoreError, rows::storable};
 
-/// Holds a batch that waits behind another one, for this reason, from when it becomes the head.
+/// Holds a batch that waits behind another one, for this reason. The hold begins when the batch becomes the head.
 pub(crate) fn hold_waiting(
     connection: &mut Connection,
     batch_seq: i64,
@@ -41,7 +41,7 @@ pub(crate) fn release_waiting(
     Ok(connection.execute(&statement)? > 0)
 }
 
-/// Logs what an operator did with a batch that is in no lane: it waits behind another one, or has ended.
+/// Logs an operator's action on a batch that is in no lane, because it waits behind another one or has ended.
 pub(crate) fn log_without_lane(
     connection: &mut Connection,
     sink: &EventSink,
@@ -57,7 +57,7 @@ pub(crate) fn log_without_lane(
     log.write(connection, sink, now)
 }
 
-/// Moves the holds of batches that were installed in lanes into these: service, lane and batch.
+/// Moves the holds of batches that were installed in lanes into the lanes, which are given as service, lane and batch.
 pub(crate) fn begin_waiting_holds<'a>(
     connection: &mut Connection,
     heads: impl Iterator<Item = (&'a str, i32, i64)>,

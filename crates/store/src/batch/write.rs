@@ -18,19 +18,18 @@ use crate::{
     },
 };
 
-/// What became of the lanes whose batch ended.
+/// What followed in the lanes whose batch ended.
 #[derive(Default)]
 pub(super) struct Followers {
     /// The ended batches that were followed by another one.
     pub(super) followed: BTreeSet<BatchKey>,
     /// The new heads that were stored before the database was restored.
     pub(super) restored: BTreeSet<BatchKey>,
-    /// The services with a pool that was parked: another batch may be next.
+    /// The services with a pool that was parked, so that another batch may be next.
     pub(super) parked: BTreeSet<ServiceId>,
 }
 
-/// Writes the lanes that changed. Where a batch ended, also writes the batch and installs the next
-/// head of its service.
+/// Writes the lanes that changed. If a batch ended, also writes the batch and installs the next head of its service.
 pub(super) fn write(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -87,14 +86,14 @@ fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Follo
     Ok(Followers { followed, restored, ..Followers::default() })
 }
 
-/// The services with a pool that this change parked.
+/// The services with a pool that these changes parked.
 fn with_parked_pool(lanes: &[&Lane]) -> BTreeSet<ServiceId> {
     let parked = lanes.iter().filter(|lane| lane.delay.pool_parked && lane.position.is_none());
     parked.map(|lane| lane.service_id.clone()).collect()
 }
 
-/// Installs the next heads of gas admins: of those with a lane for each pool that is parked, and of those
-/// with a pool that was `parked` now.
+/// Installs the next heads of gas admins with a lane for each parked pool, and of those with a pool that was just
+/// `parked`.
 fn follow_by_pool(
     connection: &mut Connection,
     hooks: &dyn BatchHooks,
@@ -111,7 +110,7 @@ fn follow_by_pool(
     let services = ended.iter().map(|lane| lane.service_id.clone());
     let services: BTreeSet<ServiceId> = services.chain(parked.iter().cloned()).collect();
     followers.restored.extend(hooks.fill_by_pool(connection, &services, now)?);
-    // Whatever was installed, another lane may have a batch that can be next.
+    // Even if nothing was installed, another lane may have a batch that can be next.
     followers.followed.extend(ended.iter().map(|lane| lane.key()));
     followers.parked = parked;
     Ok(())
@@ -151,7 +150,7 @@ pub(crate) fn write_open(connection: &mut Connection, lanes: &[&Lane]) -> Result
     expect_all(written, lanes.len())
 }
 
-/// The rows are locked, so fewer than expected means that the lock does not work.
+/// The rows are locked, so if fewer than expected were written, the lock does not work.
 fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
     if written == expected {
         Ok(())
@@ -241,9 +240,8 @@ fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Stat
     )
 }
 
-/// The next head is the first open batch after the one that ended: `created_at` only increases, so
-/// no older batch can be added. One that was stored before the database was restored may have been
-/// sent in the time that was lost.
+/// The next head is the first open batch after the one that ended. `created_at` only increases, so no older batch can
+/// be added. A batch that was stored before the database was restored may have been sent in the time that was lost.
 fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
     Statement::new(
         dialect,
@@ -276,7 +274,7 @@ const NO_PROGRESS: &str = "submitted = false, dlt_status = null, commit_proven =
              delays = 0, delayed_since = null, refusals = 0, not_accepted = 0,
              held_at = null, held_reason = null, held_until_decision = false, pool_parked = false";
 
-/// Counts the batch that has ended in a lane.
+/// Counts a batch that has ended in a lane.
 const COUNT_END: &str = "ended = lanes.ended + 1, last_committed_seq = case
                  when x.committed then lanes.batch_seq else lanes.last_committed_seq end";
 
@@ -332,7 +330,7 @@ result_row! {
     }
 }
 
-/// Services are not new any more: a batch of each has ended.
+/// Records that services are no longer new, because a batch of each has ended.
 pub(super) fn forget_new_services<'a>(
     connection: &mut Connection,
     services: impl IntoIterator<Item = &'a str>,

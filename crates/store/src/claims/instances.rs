@@ -33,11 +33,10 @@ impl ClaimStore {
 
     /// Registers a new instance without claims.
     ///
-    /// Fails if open batches of a service that the ledger can have were stored by a store with other rules
-    /// about declared access. Those of other services stay as they are: the caller leaves them alone.
+    /// Fails if open batches of a service that the ledger can have were stored with other rules about declared access.
+    /// Batches of other services are ignored, because the caller does not work on them.
     ///
-    /// If an earlier run has the same name, its idle expiry must be past; its services can then be
-    /// taken at once.
+    /// If an earlier run has the same name, its idle expiry must have passed. Its services can then be taken at once.
     ///
     /// Only one process can register with an SQLite file, until it drops this value and all its
     /// clones. All services that were claimed before can be taken at once. Reading from a store and
@@ -72,11 +71,11 @@ impl ClaimStore {
 }
 
 impl ClaimKeeper for ClaimStore {
-    /// Its claims last for the expiries from now on. Renew several times within the idle expiry, because a
-    /// renewal may fail or be late.
+    /// Its claims last from now until the expiries. Renew several times within the idle expiry, because a renewal may
+    /// fail or be late.
     ///
-    /// First checks whether the database went back to an earlier state: a connection can outlast that,
-    /// behind a connection pooler or while a standby is promoted.
+    /// First checks whether the database went back to an earlier state, because a connection can survive that behind a
+    /// connection pooler or while a standby is promoted.
     fn renew(&self) -> BatchResult<bool> {
         let store = &self.store;
         let renewed = renew(store, &self.instance(), &self.options)?;
@@ -102,9 +101,9 @@ impl ClaimKeeper for ClaimStore {
     /// Takes unclaimed services, all services of instances past their full expiry, and services without a
     /// batch with a submitter of instances past their idle expiry.
     ///
-    /// A step is one commit; if a later step fails, the earlier ones stay. Batches that were with a
-    /// submitter are in doubt afterwards. An instance past its own idle expiry takes nothing. One that drains
-    /// takes nothing either, and releases services that have no batch with a submitter.
+    /// Each step is one commit; if a later step fails, the earlier ones remain. Batches that were with a submitter are
+    /// in doubt afterwards. An instance past its own idle expiry takes nothing. A draining instance also takes nothing,
+    /// and releases services that have no batch with a submitter.
     fn take(&self, limit: usize) -> BatchResult<Takeover> {
         if self.is_draining() {
             release_drained(self)?;
@@ -123,26 +122,25 @@ impl ClaimKeeper for ClaimStore {
         Ok(submission::find_with_submitter(&self.store, self.instance().as_str())?)
     }
 
-    /// While a submitter runs, an orphan is a batch that has been with it for longer than any
-    /// submission lasts: the answer of the take was lost. Batches of a previous owner are put in
-    /// doubt by the takeover. A batch of a service with a row that another transaction keeps locked is left
-    /// for a later call.
+    /// While a submitter runs, an orphan is a batch that has been with it for longer than any submission lasts, because
+    /// the answer of the take was lost. Batches of a previous owner are put in doubt by the takeover. If another
+    /// transaction keeps a row of a service locked, its batches are left for a later call.
     fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>> {
         Ok(submission::recover(&self.store, orphans)?)
     }
 
-    /// Removes the instance too, so that others can take its services at once. If a service has a batch with
-    /// a submitter, the instance stays registered until its full expiry: stop the submitter first.
+    /// Also removes the instance, so that others can take its services at once. If a service has a batch with a
+    /// submitter, the instance stays registered until its full expiry, so stop the submitter first.
     fn release(&self) -> BatchResult<usize> {
         Ok(release_all(self)?)
     }
 }
 
-/// Registers a new instance, and expires instances that certainly do not run: an earlier run of the
-/// same name past its idle expiry, and, on a database that is `exclusive` to this process, all.
+/// Registers a new instance, and expires instances that certainly do not run: an earlier run of the same name past its
+/// idle expiry, or all if the database is `exclusive` to this process.
 ///
-/// An instance that is registered again keeps the `ledger` that it confirmed, unless the database is
-/// bound to another one since. One that drained goes on draining.
+/// An instance that is registered again keeps the `ledger` that it confirmed, unless the database was bound to another
+/// one since. If it was draining, it continues to drain.
 fn register(
     store: &Store,
     options: &ClaimOptions,
@@ -152,7 +150,8 @@ fn register(
     let instance = InstanceId::new(unique_id(options.name.as_deref()));
     let registrations = store.pools.write()?.write_transaction(|connection| {
         let dialect = connection.dialect();
-        // It locks the row of `database_state`, before those of instances, as a pause of all services does.
+        // This locks the row of `database_state` before those of instances, in the same order as a pause of all
+        // services.
         let rules = store.scheduler.rules().to_string();
         let registrations = count_registration(connection, &rules)?;
         if let Some(name) = &options.name {
@@ -187,12 +186,12 @@ fn register(
 struct FormerInstance {
     instance: InstanceId,
     ledger: Option<LedgerIdentity>,
-    /// As its last renewal has found.
+    /// Whether it was draining at its last renewal.
     draining: bool,
 }
 
 impl FormerInstance {
-    /// Whether it drains: as its row says, which an operator may have changed since the last renewal.
+    /// Whether it drains, according to its row, which an operator may have changed since the last renewal.
     fn drains(&self, connection: &mut Connection) -> Result<bool, StoreError> {
         let statement = Statement::new(
             connection.dialect(),
@@ -207,7 +206,7 @@ impl FormerInstance {
 
 /// A lease that was extended.
 struct Renewed {
-    /// An operator has the instance give up its services.
+    /// Whether an operator has requested that the instance release its services.
     draining: bool,
 }
 
@@ -218,7 +217,7 @@ fn renew(
     options: &ClaimOptions,
 ) -> Result<Option<Renewed>, StoreError> {
     let clock = store.dialect().clock();
-    // The clock is read once: with two reads the expiries could be in the wrong order.
+    // The clock is read only once, because with two reads the expiries could be in the wrong order.
     let statement = store
         .statement(format!(
             "-- renew
@@ -239,8 +238,8 @@ fn renew(
     Ok(Some(Renewed { draining }))
 }
 
-/// Whether the instance may take services: it is not past its idle expiry, does not drain, and has confirmed
-/// its ledger. Its row cannot be removed until the end of the transaction.
+/// Whether the instance may take services: it is not past its idle expiry, does not drain, and has confirmed its
+/// ledger. Its row is locked, so it cannot be removed until the end of the transaction.
 pub(super) fn lock_live_instance(
     connection: &mut Connection,
     instance: &InstanceId,
@@ -290,7 +289,7 @@ pub(super) fn unregister(store: &Store, instance: &InstanceId) -> Result<bool, S
     Ok(store.pools.write()?.execute(&statement)? > 0)
 }
 
-/// An id that no other run of any instance has.
+/// An id that is unique among all runs of all instances.
 fn unique_id(name: Option<&str>) -> String {
     let number = fastrand::u128(..);
     match name {
@@ -345,8 +344,8 @@ fn insert_instance<'a>(
     )
 }
 
-/// A new instance is paused if all services are. Pausing them locks the row of `database_state`, as counting
-/// registrations does, so that it misses no instance.
+/// Pauses a new instance if all services are paused. Pausing all services and counting registrations both lock the row
+/// of `database_state`, so no instance is missed.
 fn take_on_pause<'a>(dialect: Dialect, instance: &'a InstanceId) -> Statement<'a> {
     Statement::new(
         dialect,

@@ -20,12 +20,11 @@ impl Store {
         find_ledger(&mut *self.pools.read()?, "")
     }
 
-    /// Binds the database to this ledger, whatever it was bound to before. It is refused while
-    /// instances run.
+    /// Binds the database to this ledger, whatever it was bound to before. Refused while instances run.
     ///
-    /// **Open batches that the earlier ledger may have are looked for at this one.** If it does not
-    /// have them, they are submitted to it. An instance that was only paused has to confirm its ledger again
-    /// before it takes anything: removing the row resets the reference to it.
+    /// **Open batches that the earlier ledger may have are searched at this one.** If it does not have them, they are
+    /// submitted to it. An instance that was only paused must confirm its ledger again before it takes anything,
+    /// because removing the row resets the reference to it.
     pub fn rebind_ledger(
         &self,
         ledger: &LedgerIdentity,
@@ -78,8 +77,8 @@ impl ClaimStore {
     }
 }
 
-/// Binds the database to this ledger if it is bound to none. If it is bound to this one, the instance
-/// may take services from then on. Part of a transaction.
+/// Binds the database to this ledger if it is bound to none. If it is bound to this one, the instance may take services
+/// from then on. Must be called in a transaction.
 ///
 /// The row is locked, so that it does not change before the commit.
 pub(super) fn confirm(
@@ -92,7 +91,7 @@ pub(super) fn confirm(
     let lock = dialect.locking("for key share of l");
     let mut recorded = find_ledger(connection, lock)?;
     if recorded.is_none() {
-        // Does nothing if another instance has just recorded its ledger.
+        // This does nothing if another instance has just recorded its ledger.
         connection.execute(&record_ledger(dialect, ledger, now))?;
         recorded = find_ledger(connection, lock)?;
     }
@@ -104,7 +103,7 @@ pub(super) fn confirm(
             if ledger.tells_more_than(&recorded.identity)
                 && connection.execute(&complete_ledger(dialect, ledger, &recorded.identity))? == 0
             {
-                // Another instance has just completed it, maybe with something else.
+                // Another instance has just completed it, possibly with other details.
                 return confirm(connection, instance, ledger, now);
             }
             connection.execute(&set_confirmed(dialect, instance))?;
@@ -146,7 +145,7 @@ fn record_ledger<'a>(
     .long(/* recorded_at */ now.as_micros())
 }
 
-/// Adds what the first node that was asked did not tell.
+/// Adds what the first node that was asked did not report.
 fn complete_ledger<'a>(
     dialect: Dialect,
     ledger: &'a LedgerIdentity,

@@ -11,13 +11,13 @@
 //!    the lock of 3
 //! 5. rows of `withdrawals` under the lock of 3, and rows of `account_nonces`; no lock follows them
 //!
-//! Transactions that work on a group of services, or run for requests and submissions, wait for locks only
-//! briefly: a row may be locked for long by a program that is frozen or by hand, and each that waits
-//! uses a connection. See `sql/groups.rs`.
+//! Transactions that work on a group of services, or run for requests and submissions, wait for locks only briefly,
+//! because a row may be locked for long by a frozen program or by hand, and each waiting transaction uses a connection.
+//! See `sql/groups.rs`.
 //!
-//! Taking a round shares the row of the claim, and a takeover has it exclusively. So a service does
-//! not change its owner while a batch of it is taken, and no batch is taken during a takeover. A
-//! takeover reads the lanes after it has that lock: only then does it see every batch that was taken.
+//! Taking a round locks the row of the claim in share mode, and a takeover locks it exclusively. A service therefore
+//! does not change its owner while a batch of it is taken, and no batch is taken during a takeover. A takeover reads
+//! the lanes only after it has this lock, so that it sees every batch that was taken.
 
 mod instances;
 mod ledger;

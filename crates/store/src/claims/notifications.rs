@@ -1,8 +1,8 @@
-//! Notifications between instances: of batches for another instance, which need not wait for its next scan, and of
-//! the end of batches that clients of another instance wait for.
+//! Notifications between instances: about batches for another instance, which then need not wait for its next scan, and
+//! about the end of batches that clients of another instance wait for.
 //!
-//! They are notifications of PostgreSQL (`listen` and `pg_notify`). One is sent after the commit that it tells of, for
-//! many services or batches at once: commits that send a notification wait for each other.
+//! They use PostgreSQL's `listen` and `pg_notify`. A notification is sent after the commit that it reports, for many
+//! services or batches at once, because commits that send notifications wait for each other.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use log::debug;
 
 use crate::sql::{ClaimStore, Connection, Statement, Store, StoreError};
 
-/// The channel of all instances, without their namespace. A notification names the instance that it is for, and then
-/// services, each on a line; or it is for all instances, and says what it tells of and who sent it, and then names
-/// batches.
+/// The channel of all instances, without their namespace. A notification for one instance names the instance and then
+/// services, one per line. A notification for all instances begins with a line that says what it reports and who sent
+/// it, followed by batches.
 const CHANNEL: &str = "grid_batch_work";
 
 /// Clients of the sender wait for the end of these batches.
@@ -25,9 +25,9 @@ const ENDED: &str = "ended at ";
 const LONGEST_NOTIFICATION: usize = 7_500;
 
 impl ClaimStore {
-    /// A function that exchanges notifications with other instances: it tells them of batches that clients of this one
-    /// wait for, and of batches that have ended, and returns what has arrived since the last call. `None` if only one
-    /// instance can use the database, as a file of SQLite. It takes a connection of its own.
+    /// Returns a function that exchanges notifications with other instances. It reports batches that clients of this
+    /// instance wait for and batches that have ended, and returns what has arrived since the last call. It uses its own
+    /// connection. `None` if only one instance can use the database, as with an SQLite file.
     pub fn work_notifications(
         &self,
     ) -> Option<impl FnMut(&[ItemId], &[ItemId]) -> BatchResult<Notifications> + Send + use<>> {
@@ -45,7 +45,7 @@ impl ClaimStore {
     }
 }
 
-/// Notifies instances that these services of theirs have batches. If that fails, their next scan finds them.
+/// Notifies instances that these of their services have batches. If this fails, their next scan finds the batches.
 pub(super) fn notify_owners(store: &Store, services: &BTreeMap<String, Vec<ServiceId>>) {
     if services.is_empty() || !store.dialect().locks_rows() {
         return;
@@ -73,7 +73,7 @@ fn notify(store: &Store, text: &str) -> Result<(), StoreError> {
     store.pools.read()?.execute(&statement).map(drop)
 }
 
-/// Notifications with this first line, and then as many of these lines as fit into each.
+/// Creates notifications that begin with this line, each with as many of the other lines as fit.
 fn notifications(first: &str, lines: &[impl ToString]) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for line in lines.iter().map(ToString::to_string) {
@@ -88,7 +88,7 @@ fn notifications(first: &str, lines: &[impl ToString]) -> Vec<String> {
     texts
 }
 
-/// Adds what a notification tells this instance.
+/// Adds what a notification reports to this instance.
 fn add(received: &mut Notifications, text: &str, instance: &str) {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
@@ -145,7 +145,8 @@ impl NotificationConnection {
     }
 }
 
-/// A notification for all other instances, if there are any. Nothing is lost with it, so its commit waits for no disk.
+/// A notification for all other instances, if there are any. It may be lost without harm, so its commit does not wait
+/// for the disk.
 fn notify_others<'a>(
     store: &Store,
     channel: &'a str,
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(texts, ["i1\ncircuit-1::service\ncircuit-2::service"]);
         assert_eq!(read(&texts[0], "i1").stored, services);
         assert_eq!(read(&texts[0], "i2"), Notifications::default());
-        assert_eq!(read("i1\nno service", "i1").stored, [], "of a later version");
+        assert_eq!(read("i1\nno service", "i1").stored, [], "it is from a later version");
     }
 
     #[test]

@@ -7,14 +7,14 @@ use crate::sql::{
     rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},
 };
 
-/// Which of its services an instance releases, of those that have no batch with a submitter.
+/// Which services an instance releases, among those that have no batch with a submitter.
 #[derive(Clone, Copy)]
 pub(super) enum ReleaseScope<'a> {
     All,
-    /// These.
+    /// Only these.
     Named(&'a [ServiceId]),
-    /// Only services that have no batch at the ledger either: the instance that sent a batch can
-    /// follow it best, because some evidence only exists there.
+    /// Only services that also have no batch at the ledger. The instance that sent a batch can follow it best, because
+    /// some evidence exists only there.
     Surplus,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn release_all(claims: &ClaimStore) -> Result<usize, StoreError> {
     Ok(released)
 }
 
-/// Releases all services of an instance that drains without a batch with a submitter.
+/// Releases all services of a draining instance that have no batch with a submitter.
 pub(super) fn release_drained(claims: &ClaimStore) -> Result<(), StoreError> {
     let instance = claims.instance();
     let released = release_idle(claims, &instance)?;
@@ -87,7 +87,7 @@ fn release_claims(
     connection: &mut Connection,
     services: &[ServiceId],
 ) -> Result<usize, StoreError> {
-    // Checked again under the lock: a batch may have been taken before it.
+    // This is checked again under the lock, because a batch may have been taken before.
     let not_busy = no_lane("x", &with_submitter("s"));
     let statement = Statement::new(
         connection.dialect(),

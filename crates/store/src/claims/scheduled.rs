@@ -8,9 +8,9 @@ use crate::sql::{
 /// How many services are read at a time.
 const PAGE: usize = 1_000;
 
-/// Fails if open batches of a service that the ledger can have were stored by other rules than those of
-/// this store: whether services may have several lanes is decided when batches are stored, and both kinds
-/// cannot be mixed in a service. Batches of other services are not submitted.
+/// Fails if open batches of a service that the ledger can have were stored with other rules than those of this store.
+/// Whether services may have several lanes is decided when batches are stored, and both kinds cannot be mixed in a
+/// service. Services that the ledger cannot have are ignored, because their batches are not submitted.
 pub(super) fn check_scheduling(
     store: &Store,
     can_have: impl Fn(&ServiceId) -> bool,
@@ -30,7 +30,7 @@ pub(super) fn check_scheduling(
     }
 }
 
-/// The next services with open batches that were stored by other rules.
+/// The next services with open batches that were stored with other rules.
 fn find_with_other_lanes(store: &Store, after: &str) -> Result<Vec<ServiceRow>, StoreError> {
     let other = if store.scheduler.keeps_positions() { "is null" } else { "is not null" };
     let statement = store.statement(format!(

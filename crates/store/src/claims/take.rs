@@ -9,7 +9,7 @@ use super::{
 };
 use crate::sql::{ClaimOptions, ClaimStore, Store, StoreError, groups::LOCK_LIMIT, result_row};
 
-/// Takes up to `count` services, one step in a commit.
+/// Takes up to `count` services, with one commit per step.
 pub(super) fn take(claims: &ClaimStore, count: usize) -> Result<Takeover, StoreError> {
     let ClaimStore { store, options, .. } = claims;
     let instance = &claims.instance();

@@ -21,7 +21,7 @@ enum ClaimSource {
 /// A locked service that may be taken.
 pub(super) struct TakeableService {
     pub(super) service_id: ServiceId,
-    /// Whether it may be taken with a batch with a submitter.
+    /// Whether it may be taken even if a batch is with a submitter.
     pub(super) even_if_busy: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn lock_takeable(
         if left == 0 {
             break;
         }
-        // Those that cannot be read are never taken, and do not keep others from being taken.
+        // Services that cannot be read are never taken, and must not keep others from being taken.
         let rows = left + store.unreadable.count();
         let statement = lock_takeable_statement(connection.dialect(), &source, scope, rows);
         let rows: Vec<ServiceRow> = connection.load(&statement)?;
@@ -51,8 +51,7 @@ pub(super) fn lock_takeable(
     leave_locked_lanes(connection, takeable)
 }
 
-/// Leaves out the services with a locked lane other than the first, and locks these lanes of the
-/// others.
+/// Leaves out services with a locked lane other than the first, and locks these lanes of the other services.
 fn leave_locked_lanes(
     connection: &mut Connection,
     mut takeable: Vec<TakeableService>,
@@ -130,7 +129,7 @@ fn lock_takeable_statement<'a>(
         ClaimSource::IdleExpired(_) => format!("where {}", no_lane("f", &with_submitter("s"))),
         ClaimSource::Unclaimed | ClaimSource::FullyExpired(_) => String::new(),
     };
-    // A takeover changes the lanes, too. A service with a locked lane is left for later.
+    // A takeover also changes the lanes, so a service with a locked lane is left for later.
     let lock = dialect.locking("for update of v, l skip locked");
     let mut statement = Statement::new(
         dialect,
@@ -183,11 +182,11 @@ pub(super) fn find_takeable(
     Ok(found)
 }
 
-/// The claims of services that an instance does not have itself.
+/// The claims of services that the instance does not claim itself.
 #[derive(Debug, Default)]
 pub(super) struct FoundClaims {
     pub(super) takeable: Vec<ServiceId>,
-    /// By instance.
+    /// The services of other live instances, by instance.
     pub(super) of_others: BTreeMap<String, Vec<ServiceId>>,
 }
 
@@ -210,16 +209,15 @@ result_row! {
 #[derive(Clone, Copy)]
 pub(super) enum Scope<'a> {
     All,
-    /// These, in the group of rows `x` of the statement.
+    /// These services, in the group of rows `x` of the statement.
     Named(&'a [ServiceId]),
 }
 
 impl Scope<'_> {
     /// A query that locks the claims whose claimant meets a condition, and skips locked ones.
     ///
-    /// The planner does not join a subquery with a lock, so claims are looked up by their claimant
-    /// however many it has. `coalesce` makes the planner look the claims of named services up by
-    /// service.
+    /// The planner does not flatten a subquery with a lock, so claims are looked up by their claimant, however many it
+    /// has. `coalesce` makes the planner look up the claims of named services by service.
     pub(super) fn locked_claims(self, dialect: Dialect, claimant: &str) -> String {
         let lock = dialect.locking("for update of c skip locked");
         match self {

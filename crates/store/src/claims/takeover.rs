@@ -14,8 +14,8 @@ use crate::{
     submission::owner_lost,
 };
 
-/// Takes services that are locked, and puts their batches with a submitter in doubt. Whether a
-/// service has such a batch is only certain under the lock.
+/// Takes locked services, and puts their batches with a submitter in doubt. Whether a service has such a batch is
+/// certain only under the lock.
 pub(super) fn take_over(
     store: &Store,
     connection: &mut Connection,
@@ -37,8 +37,7 @@ pub(super) fn take_over(
     Ok(Takeover { claims, in_doubt })
 }
 
-/// The changes for batches with a submitter: the previous owner may have sent them, and its outcomes
-/// will be stale.
+/// The changes for batches with a submitter. The previous owner may have sent them, and its outcomes will be stale.
 fn find_lost_attempts(
     connection: &mut Connection,
     takeable: &[TakeableService],
@@ -56,7 +55,7 @@ fn find_lost_attempts(
     )
     .rows(Rows::default().text("service_id", services));
     let rows: Vec<AttemptRow> = connection.load(&statement)?;
-    // The epoch changes in the same transaction, so the change is for any epoch.
+    // The epoch changes in the same transaction, so these changes apply to any epoch.
     rows.iter()
         .map(|row| {
             let (service_id, batch_id, attempt_id) = row.read()?;
@@ -65,8 +64,7 @@ fn find_lost_attempts(
         .collect()
 }
 
-/// The epoch is kept in the claim and in the lanes, so that the row that a write changes also fences
-/// it.
+/// The epoch is stored in the claim and in the lanes, so that a write is fenced by the row that it changes.
 fn change_claimant(
     connection: &mut Connection,
     services: &[ServiceId],
@@ -98,7 +96,7 @@ fn change_claimant(
     rows.iter().map(ClaimRow::read).collect()
 }
 
-/// Fills the lanes of services that were taken: their strategy may be another one than before.
+/// Fills the lanes of the taken services, because their strategy may have changed.
 fn fill_taken(
     store: &Store,
     connection: &mut Connection,

@@ -5,15 +5,15 @@ use grid_batch_core::EventCursor;
 use super::{rows::GroupRow, snapshot::Snapshot};
 use crate::sql::StoreError;
 
-/// What a reader has read: everything that `seen` sees and, of what `window` sees beyond that, all groups up to
-/// a position, in the order of their numbers.
+/// What a reader has read: everything that `seen` sees and, of the groups that only `window` sees, all up to a
+/// position, in the order of their numbers.
 ///
-/// Whatever one snapshot sees, it also sees all changes of the same service before: a change waits for the lock
-/// of the service, which the one before releases when it is visible. Numbers are allocated under that lock. So
-/// neither the boundary between two snapshots nor the order in a window exchanges changes of a service.
+/// If a snapshot sees a change, it also sees all earlier changes of the same service, because each change waits for the
+/// lock of the service, which is released when the previous change is visible. Numbers are allocated under this lock.
+/// Therefore neither the boundary between two snapshots nor the order within a window reorders changes of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Position {
-    /// When the database went back last. Positions from before say nothing about it.
+    /// When the database last went back. Positions from before then say nothing about it.
     pub(super) generation: i64,
     /// `None`: the reader begins with the oldest event that is kept.
     pub(super) seen: Option<Snapshot>,
@@ -26,11 +26,11 @@ pub(super) struct Window {
     pub(super) until: Snapshot,
     /// The last group that was read.
     pub(super) group: i64,
-    /// How many of its events were read; 0: all.
+    /// How many of its events were read; 0 means all.
     pub(super) events: usize,
 }
 
-/// What was removed of the feed.
+/// How much of the feed was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RemovedUpTo {
     pub(super) seq: i64,
@@ -38,7 +38,7 @@ pub(super) struct RemovedUpTo {
 }
 
 impl Position {
-    /// Before the first event.
+    /// The position before the first event.
     pub(super) fn oldest(generation: i64) -> Self {
         Self { generation, seen: None, window: None }
     }
@@ -53,7 +53,7 @@ impl Position {
         self.seen.as_ref().map_or(0, |seen| seen.last_seq)
     }
 
-    /// Whether all that was removed had been read, or is skipped on purpose.
+    /// Whether everything that was removed had been read or is skipped on purpose.
     pub(super) fn is_kept(&self, removed: RemovedUpTo) -> bool {
         let is_behind = |snapshot: &Snapshot, seq: i64| {
             seq >= removed.seq
@@ -84,7 +84,7 @@ impl Position {
         text.parse().map_err(StoreError::corrupt)
     }
 
-    /// `None`: this is no cursor of a store.
+    /// `None`: this is not a cursor of a store.
     pub(super) fn decode(cursor: &EventCursor) -> Option<Self> {
         let mut parts = cursor.as_str().split('.');
         if parts.next()? != "e1" {
@@ -110,7 +110,7 @@ impl Position {
 /// Stands for a reader that has seen nothing.
 const OLDEST: &str = "oldest";
 
-/// Ids of transactions are written as differences: there may be hundreds, and they have many digits.
+/// Transaction ids are written as differences, because there may be hundreds of them, with many digits.
 fn encode_snapshot(snapshot: &Snapshot) -> String {
     let Snapshot { first_running, first_invisible, running, last_seq, last_visible } = snapshot;
     let from_first = |xid: &i64| xid.saturating_sub(*first_running);
@@ -133,7 +133,7 @@ fn decode_snapshot(text: &str) -> Option<Snapshot> {
     })
 }
 
-/// A number as it is written, not negative.
+/// Parses a non-negative number in its written form.
 fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()

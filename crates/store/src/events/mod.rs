@@ -1,4 +1,4 @@
-//! What happened to batches: written in the transaction of each change, read as a feed and by batch.
+//! The events of batches. They are written in the transaction of each change, and read as a feed or by batch.
 
 #[cfg(feature = "events")]
 mod cursor;

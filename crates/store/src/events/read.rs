@@ -34,7 +34,7 @@ impl EventStore for Store {
         };
         let first = position.clone();
         let page = Reader::new(self, &mut connection, filter, limit.max(1)).read(position)?;
-        // What was removed meanwhile may be missing in the page.
+        // Events that were removed meanwhile may be missing in the page.
         let after = FeedRow::read(&mut connection)?;
         let is_kept = first.generation == after.generation && first.is_kept(after.removed());
         match page {
@@ -103,7 +103,7 @@ fn find_seq(
 result_row! {
     /// How far back the feed goes.
     struct FeedRow {
-        /// When the database went back or moved last.
+        /// When the database last went back or moved.
         generation: i64,
         removed_seq: i64,
         removed_xid: i64,

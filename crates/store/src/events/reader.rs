@@ -17,7 +17,7 @@ const GROUPS: usize = 100;
 /// How many events are read at once.
 const EVENTS: usize = 1_000;
 
-/// How many groups and events a page examines, whether the filter selects them or not.
+/// Limit on the number of groups and events that are examined for a page, whether or not the filter selects them.
 const MOST_EXAMINED: usize = 20_000;
 
 /// Reads one page.
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         self.found.len() >= self.count || self.examined >= MOST_EXAMINED
     }
 
-    /// The groups after those that were read, up to the last one of the window, which does not see all of them.
+    /// The groups after those that were read, up to the last one of the window. The window does not see all of them.
     fn next_groups(
         &mut self,
         position: &Position,
@@ -111,8 +111,7 @@ impl<'a> Reader<'a> {
         self.connection.load(&statement)
     }
 
-    /// Reads the events of groups until the page is full, and moves the window behind them. `false`: some
-    /// were removed.
+    /// Reads the events of groups until the page is full, and moves the window past them. `false`: some were removed.
     fn read_groups(
         &mut self,
         position: &Position,
@@ -122,7 +121,7 @@ impl<'a> Reader<'a> {
         let named = name_events(window, &groups)?;
         let instances: HashMap<i64, Option<String>> =
             groups.into_iter().map(|group| (group.seq, group.instance)).collect();
-        // The first ones may fill the page. If they do not, the filter selects few.
+        // The first events may fill the page. If they do not, the filter selects few.
         let (mut rest, mut step) = (&named[..], self.count.saturating_mul(2).min(EVENTS));
         while !rest.is_empty() && self.found.len() < self.count {
             let (part, after) = rest.split_at(step.min(rest.len()));
@@ -167,7 +166,7 @@ impl Window {
     }
 }
 
-/// Whether a group is visible in a window and not read.
+/// Whether a group is visible in a window and not read yet.
 fn is_next(group: &GroupRow, window: &Window) -> bool {
     let is_unread = group.seq > window.group || (group.seq == window.group && window.events > 0);
     is_unread && window.until.sees(group)
@@ -216,8 +215,8 @@ fn load_events(
     Ok(rows.into_iter().map(|row| ((row.group_seq, row.position), row)).collect())
 }
 
-/// The groups with numbers that were passed before the window, of transactions that had begun and not ended then,
-/// in the order of their numbers.
+/// Late groups, in the order of their numbers. Their numbers were passed before the window, but their transactions had
+/// begun and not ended then.
 fn late_groups(
     connection: &mut Connection,
     position: &Position,
@@ -248,8 +247,8 @@ fn of_running(dialect: Dialect, seen: &Snapshot) -> Statement<'static> {
     .rows(Rows::default().long("xid", seen.running.iter().copied()))
 }
 
-/// Of the transactions that a snapshot does not see, those had begun that have the smallest ids. Each had a
-/// connection, so there are no more than the server can have.
+/// The transactions that a snapshot does not see but that had begun. They are the ones with the smallest ids. Each had
+/// a connection, so there are at most as many as the server allows.
 fn of_begun(dialect: Dialect, seen: &Snapshot) -> Statement<'static> {
     Statement::new(
         dialect,

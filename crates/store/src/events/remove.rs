@@ -1,4 +1,4 @@
-//! Retention removes events with their batches, and groups when they are as old.
+//! Retention removes events together with their batches, and groups at the same age.
 
 use grid_batch_core::Timestamp;
 
@@ -19,8 +19,8 @@ pub(crate) fn remove_events_of(
     )
 }
 
-/// Removes up to `count` of the oldest groups, while they were written before a time, and remembers up to
-/// where. The last one stays: SQLite gives its number to the next one otherwise.
+/// Removes up to `count` of the oldest groups that were written before a time, and records up to where. The last group
+/// is kept, because SQLite would otherwise assign its number to the next one.
 pub(crate) fn remove_groups(
     connection: &mut Connection,
     before: Timestamp,

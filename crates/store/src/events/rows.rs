@@ -65,8 +65,8 @@ fn of_code<T: Copy>(all: &[T], code: i32) -> Result<T, StoreError> {
     value.copied().ok_or_else(|| StoreError::corrupt(format!("an event with the code {code}")))
 }
 
-/// The batches of a group of events as one value: the difference of each to the one before, in seven bits a byte.
-/// Batches of a group are mostly neighbours.
+/// The batches of a group of events as one value: the difference of each to the previous one, with seven bits per byte.
+/// The batches of a group are mostly neighbours.
 pub(super) fn encode_seqs(seqs: impl Iterator<Item = i64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut last = 0_i64;

@@ -1,7 +1,7 @@
-//! What a reader has seen: the commits that were visible at one moment.
+//! The commits that were visible to a reader at one moment.
 //!
-//! On PostgreSQL, this is the snapshot of a statement. A number that each commit gets, such as `seq` or the id of
-//! its transaction, would not do: a commit can become visible after one with a greater number.
+//! On PostgreSQL, this is the snapshot of a statement. A number of each commit, such as `seq` or the transaction id, is
+//! not sufficient, because a commit can become visible after one with a greater number.
 
 use grid_batch_core::Timestamp;
 
@@ -11,21 +11,21 @@ use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
 /// The commits that were visible at one moment. The default is the moment before the first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Snapshot {
-    /// Transactions before this one had ended.
+    /// All transactions before this one had ended.
     pub(super) first_running: i64,
     /// This transaction and those after it had not ended. A few of them may have begun.
     pub(super) first_invisible: i64,
-    /// Those between that had not ended.
+    /// The transactions in between that had not ended.
     pub(super) running: Vec<i64>,
-    /// A number up to which only transactions write groups that had begun.
+    /// Groups up to this number can only be written by transactions that had begun.
     pub(super) last_seq: i64,
-    /// The greatest number that was visible. After a crash, PostgreSQL may give the id of a transaction that
-    /// had not ended to another one, but the number of a group only once.
+    /// The greatest visible number. After a crash, PostgreSQL may assign the id of an unfinished transaction to another
+    /// one, but never the number of a group twice.
     pub(super) last_visible: i64,
 }
 
 impl Snapshot {
-    /// The present moment. The last number is read first: transactions with smaller ones had begun then.
+    /// Takes a snapshot now. The last number is read first, so that transactions with smaller ones have begun.
     pub(super) fn take(connection: &mut Connection) -> Result<Self, StoreError> {
         let dialect = connection.dialect();
         let last = "-- last_event_group
@@ -43,7 +43,7 @@ impl Snapshot {
         Ok(Self { last_seq, last_visible, ..snapshot })
     }
 
-    /// Reads the form of PostgreSQL: `10:20:10,14,15`.
+    /// Parses PostgreSQL's format: `10:20:10,14,15`.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
         let (first, later, running) = (parts.next()?, parts.next()?, parts.next()?);
@@ -69,8 +69,9 @@ impl Snapshot {
     }
 }
 
-/// Begins another generation of positions, after the database went back or moved to another server. A copy has
-/// the transaction ids of the other server, which may be still to come here: its groups become visible to all.
+/// Begins another generation of positions after the database went back or moved to another server. A copy contains
+/// transaction ids of the other server, which may not have been reached here yet, so its groups are made visible to
+/// all.
 pub(crate) fn begin_generation(
     connection: &mut Connection,
     now: Timestamp,

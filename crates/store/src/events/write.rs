@@ -16,14 +16,14 @@ pub(crate) struct NewEvent {
     pub(crate) detail: Option<String>,
 }
 
-/// The longest group, so that a reader can hold the batches of one.
+/// The maximum number of events in a group, so that a reader can hold the batches of one.
 const LONGEST_GROUP: usize = 1_000;
 
-/// The longest detail, in bytes. The whole text is stored with the batch.
+/// The maximum length of a detail, in bytes. The whole text is stored with the batch.
 const LONGEST_DETAIL: usize = 512;
 
-/// Writes events in the transaction of the change, while it holds its locks: the number of a group tells the
-/// order of changes of a service.
+/// Writes events in the transaction of the change, while it holds its locks, so that the numbers of groups have the
+/// order of the changes of a service.
 pub(crate) fn insert_events(
     connection: &mut Connection,
     sink: &EventSink,
@@ -63,7 +63,7 @@ fn insert_group(
                  x.state, x.detail
              from {{x}}"
         ),
-        // SQLite has no insert in a `with`.
+        // SQLite does not support `insert` in a `with` clause.
         None => {
             let insert = Statement::new(
                 dialect,

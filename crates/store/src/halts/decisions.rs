@@ -1,4 +1,4 @@
-//! What operators see of invalid batches that stop others, and decide about them.
+//! What operators read and decide about invalid batches that stop others.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl Store {
-    /// Up to `count` invalid batches that stop others, until an operator decides or until what follows has
-    /// ended, ordered by service and position, after one of them.
+    /// Up to `count` invalid batches after `after` that stop others until an operator decides or the stopped batches
+    /// have ended, ordered by service and position.
     pub fn halts(&self, after: Option<&HaltCursor>, count: usize) -> Result<Vec<Halt>, StoreError> {
         let mut query = halts::table
             .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
@@ -54,7 +54,7 @@ impl Store {
     }
 }
 
-/// What an invalid batch stops goes on.
+/// Lets the batches that an invalid batch stops continue.
 pub(crate) fn continue_after(
     store: &Store,
     connection: &mut Connection,
@@ -76,7 +76,7 @@ pub(crate) fn continue_after(
     })
 }
 
-/// What an invalid batch stops now ends without being sent. The batches themselves end in steps, in the
+/// Decides that the batches that an invalid batch stops now end without being sent. The batches end in steps, in the
 /// job that frees dependents.
 pub(crate) fn end_following(
     store: &Store,
@@ -98,8 +98,8 @@ pub(crate) fn end_following(
     })
 }
 
-/// Records a decision about what an invalid batch stops, and logs it. `decide` returns whether a batch
-/// became next.
+/// Records and logs a decision about the batches that an invalid batch stops. `decide` returns whether a batch became
+/// next.
 fn decide(
     store: &Store,
     connection: &mut Connection,
@@ -130,7 +130,7 @@ fn last_position(connection: &mut Connection, service_id: &ServiceId) -> Result<
     found.first().copied().ok_or_else(|| StoreError::corrupt("a batch without a service"))
 }
 
-/// In how many services an invalid batch stops others, and since when in the first of them.
+/// The number of services in which an invalid batch stops others, and since when the first of them is halted.
 pub(crate) fn count_halted(
     connection: &mut Connection,
 ) -> Result<(u64, Option<Timestamp>), StoreError> {

@@ -1,5 +1,5 @@
-//! The job about invalid batches that stop others, a step in a commit: it ends what follows, where an operator has decided
-//! so.
+//! The job for invalid batches that stop others. If an operator has decided so, it ends the batches that follow, with
+//! one commit per step.
 
 use std::collections::BTreeSet;
 
@@ -22,12 +22,12 @@ use crate::{
 /// The number of batches that end, or halts that are removed, in one commit.
 const STEP: usize = 256;
 
-/// Why an absent batch is held, so that it does not end before an operator has decided.
+/// Why an absent batch is held: it must not end before an operator has decided.
 const MAY_ARRIVE: &str = "an operator ended what follows an invalid batch, and this one was sent: the ledger \
      does not have it, but an earlier attempt may still arrive; decide about it when none can arrive any more";
 
-/// Does a step for each service in which what follows an invalid batch ends. A service that stays locked is
-/// left for the next time.
+/// Does a step for each service in which batches that follow an invalid batch are to end. A service that stays locked
+/// is left for the next time.
 pub(crate) fn finish_halts(store: &Store, freed: &mut FreedDependents) -> Result<(), StoreError> {
     let positioned = store.scheduler.keeps_positions();
     let mut after = String::new();
@@ -71,8 +71,8 @@ fn finish_step(
     })
 }
 
-/// Lets the batches of a locked service go on that were stopped by these invalid ones, which stop nothing any
-/// more. Returns the service, if it may have a next batch.
+/// Lets batches of a locked service continue that were stopped by these invalid batches, which no longer stop anything.
+/// Returns the service if it may have a next batch.
 fn go_on(
     store: &Store,
     connection: &mut Connection,
@@ -84,13 +84,13 @@ fn go_on(
     if positioned {
         release_following(connection, &store.scheduler, over, services, store.now())
     } else {
-        // Its next batch is in its lane already.
+        // The next batch of the service is in its lane already.
         Ok(services)
     }
 }
 
-/// The halts of a parallel service whose followers have all ended: those that wait for the invalid
-/// batch end when they are evaluated again.
+/// The halts of a parallel service whose followers have all ended. Batches that wait for the invalid batch end when
+/// they are evaluated again.
 fn find_finished(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -101,15 +101,15 @@ fn find_finished(
     Ok(finished.into_iter().map(|halt| halt.batch).collect())
 }
 
-/// What follows an invalid batch of a service that submits in order, and ends now.
+/// The batches that follow an invalid batch in a service that submits in order, and end now.
 struct Following {
     ending: Vec<Unsendable>,
-    /// They were sent, and an operator decides about them.
+    /// Batches that were sent, so that an operator must decide about them.
     held: Vec<BatchKey>,
 }
 
-/// What ends next in a service that submits in order, and the halts whose followers have all ended. What
-/// may be at the ledger is waited for.
+/// The batches that end next in a service that submits in order, and the halts whose followers have all ended. Batches
+/// that may be at the ledger must end first.
 fn find_following(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -129,8 +129,8 @@ fn find_following(
             finished.push(batch);
             continue;
         }
-        // Open batches of a service with one lane are found among all, so the search begins behind those
-        // that ended.
+        // Open batches of a service with one lane are searched among all batches, so the search begins after those that
+        // ended.
         if let Some(last) = waiting.last().filter(|_| !positioned && in_lanes.is_empty()) {
             set_position(connection, batch.0, last.2)?;
         }
@@ -173,12 +173,12 @@ impl Following {
 #[derive(Debug, Clone, Copy)]
 struct InLane {
     batch_seq: i64,
-    /// In the order of its service.
+    /// Its position in the order of its service.
     position: i64,
     batch_id: ItemId,
-    /// It is with a submitter or may be at the ledger.
+    /// Whether it is with a submitter or may be at the ledger.
     submitted: bool,
-    /// It was found to be absent, but an earlier attempt may still arrive at the ledger.
+    /// Whether it was found to be absent but an earlier attempt may still arrive at the ledger.
     may_arrive: bool,
     held: bool,
 }

@@ -1,7 +1,7 @@
-//! Invalid batches that stop others: by the policy of their service, what follows them, or waits for them, waits for an
-//! operator's decision.
+//! Invalid batches that stop others: if the policy of their service says so, the batches that follow them or wait for
+//! them wait for an operator's decision.
 //!
-//! The table is below the areas that record changes, and its job and the decisions are above them.
+//! The table is in a layer below the modules that record changes; the job and the decisions are above them.
 
 mod decisions;
 mod finish;

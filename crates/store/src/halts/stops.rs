@@ -13,9 +13,9 @@ use crate::{
 pub(crate) enum Stops {
     /// It stops none.
     Nothing,
-    /// They wait for an operator.
+    /// The batches that follow wait for an operator.
     Following,
-    /// They end up to this position, by an operator's decision.
+    /// The batches that follow, up to this position, end because of an operator's decision.
     FollowingForGood(i64),
 }
 
@@ -58,8 +58,8 @@ pub(crate) fn stop_following(
     insert_changed(connection, scheduler, for_good.map(|(batch, _)| batch.0), now)
 }
 
-/// Records those of these batches, which have ended, that stop others. Their services have one lane, and their
-/// batches wait in the order of `created_at`.
+/// Records which of these ended batches stop others. Their services have one lane, and batches wait in the order of
+/// `created_at`.
 pub(crate) fn stop_in_order(
     connection: &mut Connection,
     ended: impl Iterator<Item = (i64, Stops)>,

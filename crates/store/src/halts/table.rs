@@ -15,21 +15,21 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct StoredHalt {
     pub(crate) batch: Positioned,
-    /// The last position of what ends because of it; `None`: an operator has not decided.
+    /// The last position of the batches that end because of it; `None`: an operator has not decided.
     pub(crate) ends_until: Option<i64>,
 }
 
 /// Why an invalid batch stops others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HaltOrigin {
-    /// By the policy of its service.
+    /// The policy of its service.
     Policy,
-    /// It follows another invalid batch, and ended for that.
+    /// It ended because it follows another invalid batch.
     Following,
 }
 
 impl HaltOrigin {
-    /// As it is stored.
+    /// The origin as it is stored.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Policy => "POLICY",
@@ -109,7 +109,7 @@ pub(crate) fn first_halt(
     Ok(connection.load::<HaltRow>(&statement)?.first().map(|row| row.position))
 }
 
-/// The last halt of the service of each of these batches before a position, that is about it.
+/// For each of these batches, the last halt of its service before a position that applies to it.
 pub(crate) fn find_last_before(
     connection: &mut Connection,
     batches: &[PositionedBatch],
@@ -141,7 +141,7 @@ pub(crate) fn find_last_before(
         .collect()
 }
 
-/// An operator has decided that what waits for this batch ends, as far as it is stored now.
+/// Records an operator's decision that the batches that wait for this one, as stored now, end.
 pub(crate) fn set_ends_until(
     connection: &mut Connection,
     seq: i64,
@@ -203,7 +203,7 @@ result_row! {
     }
 }
 
-/// Up to `count` halts of a service where what follows ends, all up to a position before this one.
+/// Up to `count` halts of a service whose followers end, up to a position before this one.
 pub(super) fn find_ending(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -224,7 +224,8 @@ pub(super) fn find_ending(
     rows.into_iter().map(HaltRow::read).collect()
 }
 
-/// The next service after `after` in which an operator has ended what follows, and that is not done.
+/// The next service after `after` in which an operator has ended the followers of an invalid batch and this is not
+/// completed.
 pub(super) fn next_service_that_ends(
     connection: &mut Connection,
     after: &str,
@@ -254,7 +255,7 @@ fn next_service(
     rows.first().map(ServiceRow::read).transpose()
 }
 
-/// What follows an invalid batch has ended up to this position.
+/// Records that the followers of an invalid batch have ended up to this position.
 pub(super) fn set_position(
     connection: &mut Connection,
     seq: i64,

@@ -27,10 +27,9 @@ use crate::{
 type Key<'a> = (&'a str, ItemId);
 
 impl IntakeStore for Store {
-    /// Stores lists of batches, all in one commit: each list whole or, on a conflict, not at all.
+    /// Stores lists of batches in one commit. Each list is stored as a whole or, on a conflict, not at all.
     ///
-    /// The batches of one service are queued in the given order, after all batches that were
-    /// committed before.
+    /// The batches of one service are queued in the given order, after all batches that were stored before.
     ///
     /// If another transaction keeps a row of a service locked, the lists of other services are stored in
     /// commits of their own, and those of this one are refused with
@@ -70,7 +69,7 @@ impl IntakeStore for Store {
     }
 }
 
-/// Adds lists of batches. Part of a transaction.
+/// Adds lists of batches. Must be called in a transaction.
 fn add_lists(
     store: &Store,
     connection: &mut Connection,
@@ -138,8 +137,8 @@ fn find_stored(
         .collect()
 }
 
-/// The open or committed batches that have a transaction of these batches, by service and transaction.
-/// The locks of the services keep this true until the end of the transaction.
+/// The open or committed batches that contain a transaction of these batches, by service and transaction. The locks of
+/// the services ensure that this remains true until the end of the transaction.
 fn find_transaction_holders<'a>(
     connection: &mut Connection,
     batches: &[&'a NewBatch],
@@ -222,7 +221,7 @@ impl<'a> Limits<'a> {
         Ok(Self { services, clients, missing, waited_for })
     }
 
-    /// Counts a batch that will be stored, if it may be.
+    /// Counts a batch that will be stored, if the limits allow it.
     fn take(&mut self, batch: &'a NewBatch) -> Result<(), BatchConflict> {
         let is_waited_for = self.waited_for.contains(batch);
         self.missing.take(batch, is_waited_for)?;
@@ -233,7 +232,7 @@ impl<'a> Limits<'a> {
         taken.inspect_err(|_| self.missing.give_back(batch))
     }
 
-    /// Takes back what [`take`](Self::take) counted for the latest batch.
+    /// Reverts what [`take`](Self::take) counted for the latest batch.
     fn give_back(&mut self, batch: &'a NewBatch) {
         self.services.give_back(batch);
         self.clients.give_back(batch);
@@ -286,11 +285,11 @@ fn decide<'k, 'a: 'k>(
 /// The batches to store.
 struct NewBatches<'a> {
     all: Vec<&'a NewBatch>,
-    /// Those that end as committed at once.
+    /// The batches that end as committed at once.
     past: Vec<&'a NewBatch>,
 }
 
-/// The batches that are stored, and those that will be.
+/// The batches that are stored or will be stored.
 struct KnownBatches<'k> {
     bytes: HashMap<Key<'k>, &'k [u8]>,
     /// The batch that has each transaction.
@@ -300,7 +299,7 @@ struct KnownBatches<'k> {
 }
 
 impl<'k> KnownBatches<'k> {
-    /// Whether a batch is stored already, or can be.
+    /// Checks whether a batch is stored already or can be stored.
     fn check(&self, batch: &NewBatch) -> Result<AddOutcome, BatchConflict> {
         match self.bytes.get(&key(batch)) {
             Some(bytes) if *bytes == batch.serialized_batch => {
@@ -351,7 +350,7 @@ impl<'k> KnownBatches<'k> {
         self.holders.extend(transactions(batch).map(|key| (key, batch.batch_id)));
     }
 
-    /// Removes a batch that was inserted and will not be stored.
+    /// Removes a batch that was inserted here but will not be stored.
     fn remove(&mut self, batch: &'k NewBatch) {
         self.bytes.remove(&key(batch));
         for transaction in transactions(batch) {

@@ -8,8 +8,8 @@ use crate::{
     sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits, result_row},
 };
 
-/// What may still be added to the services of some batches. The locks of the services keep the
-/// numbers of open batches true until the end of the transaction.
+/// How much may still be added to the services of some batches. The locks of the services ensure that the numbers of
+/// open batches remain true until the end of the transaction.
 pub(crate) struct Capacity<'a> {
     limits: IntakeLimits,
     services: HashMap<&'a str, ServiceCount>,
@@ -18,12 +18,13 @@ pub(crate) struct Capacity<'a> {
 
 struct ServiceCount {
     open: u64,
-    /// No batch was ever added to it.
+    /// Whether no batch was ever added to it.
     is_new: bool,
 }
 
 impl<'a> Capacity<'a> {
-    /// Reads what the limits need: nothing, for services that are neither new nor near their limit.
+    /// Reads what is needed to check the limits. For services that are neither new nor near their limit, nothing is
+    /// read.
     pub(super) fn read(
         connection: &mut Connection,
         batches: &[&'a NewBatch],
@@ -52,7 +53,7 @@ impl<'a> Capacity<'a> {
         Ok(Self { limits, services, new_services: NewServiceCounts::default() })
     }
 
-    /// The number of open batches of a service, with those that were taken.
+    /// The number of open batches of a service, including those that were counted with `take`.
     pub(crate) fn open(&self, service_id: &str) -> u64 {
         self.services.get(service_id).map_or(0, |service| service.open)
     }
@@ -63,7 +64,7 @@ impl<'a> Capacity<'a> {
         self.services.values().any(|it| it.open.saturating_add(batches as u64) > limit)
     }
 
-    /// Counts a batch that will be stored, if it may be.
+    /// Counts a batch that will be stored, if the limits allow it.
     pub(crate) fn take(
         &mut self,
         batch: &NewBatch,
@@ -82,7 +83,7 @@ impl<'a> Capacity<'a> {
         Ok(())
     }
 
-    /// Takes back what [`take`](Self::take) counted for the latest batch of a service.
+    /// Reverts what [`take`](Self::take) counted for the latest batch of a service.
     pub(super) fn give_back(&mut self, batch: &NewBatch) {
         let Some(service) = self.services.get_mut(batch.service_id.as_str()) else { return };
         service.open -= 1;
@@ -131,8 +132,8 @@ fn count_opened(
     Ok(())
 }
 
-/// How many new services a signer may have opened: the same part of what others have left as of all. So some are
-/// left to others, also if someone makes up keys.
+/// How many new services a signer may have opened: the same fraction of what others have left as of the total. Some
+/// thus remain for others, even if someone invents keys.
 fn share_of_signer(limits: IntakeLimits, of_others: u64) -> u64 {
     let (of_signer, in_all) = (limits.new_services_per_signer, limits.new_services);
     if in_all == u64::MAX || of_signer >= in_all {
@@ -193,11 +194,11 @@ result_row! {
 
 /// How many new services there are: no batch of them has ended yet.
 ///
-/// A ledger that has a service soon ends a batch of it. One that was made up stays new for ever, so the number of new
-/// services is limited.
+/// If a ledger has a service, a batch of the service soon ends. An invented service stays new forever, so the number of
+/// new services is limited.
 #[derive(Debug, Default)]
 struct NewServiceCounts {
-    /// Those that each signer has opened.
+    /// The number of new services that each signer has opened.
     of_signers: HashMap<SignerId, u64>,
     in_all: u64,
 }

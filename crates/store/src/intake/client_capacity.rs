@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// What the clients of some batches may still add. Batches that several transactions add at once are not
-/// known to each other, so a client may exceed its limit by these.
+/// How much the clients of some batches may still add. Concurrent transactions do not see each other's batches, so a
+/// client may exceed its limit by these.
 pub(super) struct ClientCapacity<'a> {
     limit: u64,
     queues: &'a OpenCounts<ClientId>,
@@ -43,7 +43,7 @@ impl<'a> ClientCapacity<'a> {
         self.clients.values().any(of_client)
     }
 
-    /// Counts a batch that will be stored, if it may be.
+    /// Counts a batch that will be stored, if the limit allows it.
     pub(super) fn take(
         &mut self,
         batch: &NewBatch,
@@ -61,7 +61,7 @@ impl<'a> ClientCapacity<'a> {
         Ok(())
     }
 
-    /// Takes back what [`take`](Self::take) counted.
+    /// Reverts what [`take`](Self::take) counted.
     pub(super) fn give_back(&mut self, batch: &NewBatch) {
         if let Some(client) = self.of(batch) {
             client.added -= 1;
@@ -78,7 +78,7 @@ impl<'a> ClientCapacity<'a> {
     }
 }
 
-/// Records whose batches these are.
+/// Records to which clients these batches belong.
 pub(super) fn insert_client_batches<'b>(
     store: &Store,
     connection: &mut Connection,
@@ -103,7 +103,7 @@ pub(super) fn insert_client_batches<'b>(
     )
 }
 
-/// How many batches that ended are forgotten with a count.
+/// How many ended batches are forgotten with each count.
 const MOST_FORGOTTEN: i64 = 5_000;
 
 fn count_open(
@@ -126,7 +126,7 @@ fn count_open(
     Ok(counts)
 }
 
-/// Another transaction that does the same is not waited for.
+/// It does not wait for another transaction that does the same.
 fn forget_ended(dialect: Dialect, client: &str) -> Statement<'_> {
     let lock = dialect.locking("for update of c skip locked");
     Statement::new(

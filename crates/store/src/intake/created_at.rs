@@ -12,7 +12,7 @@ pub(crate) struct CreatedAtAllocator<'a> {
     services: BTreeMap<&'a str, Reserved>,
 }
 
-/// What is reserved for one service.
+/// The reserved values of one service.
 struct Reserved {
     next: i64,
     count: i64,
@@ -82,13 +82,13 @@ impl<'a> CreatedAtAllocator<'a> {
         created_at
     }
 
-    /// How many batches each service ever had before.
+    /// How many batches each service had ever had before.
     pub(super) fn added_before(&self) -> impl Iterator<Item = (&'a str, u64)> {
         let added = |reserved: &Reserved| u64::try_from(reserved.added_before).unwrap_or(0);
         self.services.iter().map(move |(service, reserved)| (*service, added(reserved)))
     }
 
-    /// A service gets an unclaimed claim and an empty lane with its first batch.
+    /// Creates an unclaimed claim and an empty lane for each service that gets its first batch.
     pub(super) fn open_services(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let opened = |reserved: &Reserved| reserved.left < reserved.count;
         insert_services(connection, &self.new_services(opened))
@@ -99,7 +99,7 @@ impl<'a> CreatedAtAllocator<'a> {
         services.filter(|(_, reserved)| condition(reserved)).map(|(service, _)| *service).collect()
     }
 
-    /// Removes the services that never had a batch and got none: they may have been made up.
+    /// Removes services that never had a batch and did not get one, because their names may be invented.
     pub(super) fn remove_unused_services(
         &self,
         connection: &mut Connection,
@@ -114,7 +114,7 @@ impl<'a> CreatedAtAllocator<'a> {
         )
     }
 
-    /// Subtracts the batches that were counted as added and not stored.
+    /// Subtracts the batches that were counted as added but not stored.
     pub(crate) fn release_unused(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let left = || self.services.iter().filter(|(_, reserved)| reserved.left > 0);
         connection.execute_rows(

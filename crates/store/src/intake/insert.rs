@@ -100,7 +100,7 @@ fn insert_rows<'a>(
     Ok(inserted)
 }
 
-/// Labels are left out where no batch of the group has one.
+/// The column of labels is left out if no batch of the group has one.
 fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {
     let rows = new_batch_rows(dated.iter().map(|(batch, _)| *batch))
         .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros()));
@@ -127,7 +127,7 @@ fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> 
     .rows(rows.optional_text("label", labels()).in_chunks())
 }
 
-/// Deadlines are left out where no batch of the group has one.
+/// The columns of deadlines are left out if no batch of the group has one.
 fn insert_payloads<'a>(
     dialect: Dialect,
     inserted: &[InsertedBatch<'a>],
@@ -181,9 +181,9 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
     )
 }
 
-/// The first new batch of a service without an open batch becomes its head. Beside a parked pool, withdrawals get
-/// their lanes when they are stored. The lane is a value of each row:
-/// with a constant, PostgreSQL's planner reads the first lane of every service when there are few.
+/// The first new batch of a service without an open batch becomes its head. If a pool is parked, withdrawals of other
+/// pools get their lanes when they are stored. The lane is a value of each row, because with a constant PostgreSQL's
+/// planner would read the first lane of every service when there are few.
 fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
     let mut first: BTreeMap<&'a str, &InsertedBatch<'a>> = BTreeMap::new();
     for batch in inserted {

@@ -1,4 +1,4 @@
-//! What follows when the ledger has answered about missing transactions, or has not for too long.
+//! Handles the ledger's answers about missing transactions, and transactions that have been missing for too long.
 
 use std::{collections::BTreeSet, iter, time::Duration};
 
@@ -56,10 +56,10 @@ impl GroupItem for IncompleteBatch {
     }
 }
 
-/// The ledger has these transactions. Returns the services that got a next batch.
+/// Records that the ledger has these transactions. Returns the services that got a next batch.
 ///
-/// Batches of services that another transaction keeps locked are left for the next time. So are most of many
-/// batches of one service, until those that were freed are in lanes: the ledger is asked again then.
+/// Batches of services that another transaction keeps locked are left for the next time. If many batches of one service
+/// are affected, most of them are also left until those that were freed are in lanes; the ledger is then asked again.
 fn found_at_ledger(
     store: &Store,
     transaction_ids: &[ItemId],
@@ -97,7 +97,7 @@ fn found_at_ledger(
     Ok(ready)
 }
 
-/// The ledger has a transaction that these batches miss. Returns for each the service, if that got a next
+/// Records that the ledger has a transaction that these batches miss. Returns the service of each, if it got a next
 /// batch.
 fn found_by(
     store: &Store,
@@ -117,8 +117,8 @@ fn found_by(
     Ok(batches.iter().map(is_ready).collect())
 }
 
-/// The ledger does not have these transactions. Batches end that depend on one which only invalid batches
-/// have. Returns how many, and the services that got a next batch.
+/// Records that the ledger does not have these transactions. If only invalid batches contain one of them, the batches
+/// that depend on it end. Returns how many ended, and the services that got a next batch.
 ///
 /// Batches of services that another transaction keeps locked are left for the next answer.
 fn absent_at_ledger(
@@ -151,8 +151,8 @@ fn absent_at_ledger(
     Ok(all)
 }
 
-/// The ledger does not have a transaction that these batches miss. Returns an outcome for each; the first one
-/// has what became of all.
+/// Records that the ledger does not have a transaction that these batches miss. Returns an outcome for each; the first
+/// one contains the result for all.
 fn absent_for(
     store: &Store,
     connection: &mut Connection,
@@ -170,8 +170,8 @@ fn absent_for(
     Ok(outcomes)
 }
 
-/// Holds batches that have missed a transaction for longer than `longest`, unless it has arrived. Returns how
-/// many.
+/// Holds batches for which a transaction has been missing for longer than `longest`, unless it has arrived. Returns
+/// their number.
 fn hold_missing(store: &Store, longest: Duration) -> Result<usize, StoreError> {
     let before = store.now().minus(longest);
     let limit = humantime(longest);
@@ -186,7 +186,7 @@ fn hold_missing(store: &Store, longest: Duration) -> Result<usize, StoreError> {
                 Ok((0..batches.len()).map(|number| number < held).collect())
             });
         let done = outcomes.iter().flatten().count();
-        // Batches that were not held got their positions. There may be many of them.
+        // Batches that were not held got their positions, and there may be many of them.
         let any_freed = outcomes.iter().flatten().any(|held| !held);
         held += outcomes.into_iter().flatten().filter(|held| *held).count();
         match error {

@@ -1,4 +1,4 @@
-//! What batches may be added that miss transactions or bring missing ones.
+//! Limits on adding batches that miss transactions or contain missing ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,8 +10,8 @@ use crate::{
     sql::{Connection, Store, StoreError, intake_limits::IntakeLimits, open_counts::OpenCount},
 };
 
-/// A batch that others wait for may be stored up to this multiple of a limit, because the others cannot end before. It
-/// has a limit, too, because a client could make up batches that wait for each other.
+/// A batch that others wait for may be stored up to this multiple of a limit, because the others cannot end before it.
+/// It is still limited, because a client could invent batches that wait for each other.
 const MORE_IF_WAITED_FOR: u64 = 2;
 
 /// The limit for a batch, which is higher if others wait for it.
@@ -42,9 +42,9 @@ impl WaitedFor {
     }
 }
 
-/// What batches may be added that miss transactions: they may wait for long, so that no signer may fill a queue
-/// with them, and all together leave room for batches that can be sent. Database transactions that add batches at
-/// once do not see each other's, so the limits may be exceeded by these.
+/// How many batches that miss transactions may be added. They may wait for long, so no signer may fill a queue with
+/// them, and all of them together must leave room for batches that can be sent. Concurrent database transactions do not
+/// see each other's batches, so the limits may be exceeded by these.
 pub(crate) struct MissingCapacity<'a> {
     store: &'a Store,
     limits: IntakeLimits,
@@ -52,14 +52,14 @@ pub(crate) struct MissingCapacity<'a> {
     signers: BTreeMap<SignerId, OpenCount>,
     /// The batches of each service that miss transactions.
     services: BTreeMap<ServiceId, OpenCount>,
-    /// What each of the new batches misses and no other new batch has.
+    /// The transactions that each new batch misses and that no other new batch contains.
     missing: HashMap<(&'a str, ItemId), Vec<ItemId>>,
-    /// The transactions of the new batches that miss nothing and will be stored.
+    /// The transactions of new batches that miss nothing and will be stored.
     arriving: HashSet<ItemId>,
 }
 
 impl<'a> MissingCapacity<'a> {
-    /// Reads what the batches miss, and counts what their signers and services miss already.
+    /// Reads what the new batches miss, and counts what their signers and services miss already.
     pub(crate) fn read(
         store: &'a Store,
         connection: &mut Connection,
@@ -105,7 +105,8 @@ impl<'a> MissingCapacity<'a> {
         self.signers.values().any(|it| it.present().saturating_add(new) > limit)
     }
 
-    /// Counts a batch that will be stored, if it may be. The first one of a signer may miss any number.
+    /// Counts a batch that will be stored, if the limits allow it. The first batch of a signer may miss any number of
+    /// transactions.
     pub(crate) fn take(
         &mut self,
         batch: &'a NewBatch,
@@ -135,7 +136,7 @@ impl<'a> MissingCapacity<'a> {
         Ok(())
     }
 
-    /// Others may wait for such a batch, too: it is accepted when its own missing transactions have arrived.
+    /// Other batches may wait for such a batch; it is accepted when its own missing transactions have arrived.
     fn check_service(&self, batch: &NewBatch) -> Result<(), BatchConflict> {
         let limit = self.limits.incomplete_batches;
         let incomplete = self.services.get(&batch.service_id).map_or(0, OpenCount::present);
@@ -146,7 +147,7 @@ impl<'a> MissingCapacity<'a> {
         Ok(())
     }
 
-    /// Takes back what [`take`](Self::take) counted for the latest batch.
+    /// Reverts what [`take`](Self::take) counted for the latest batch.
     pub(crate) fn give_back(&mut self, batch: &'a NewBatch) {
         let missing = self.missing_of(batch);
         if missing == 0 {

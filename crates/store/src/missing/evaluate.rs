@@ -1,4 +1,4 @@
-//! What becomes of batches that missed a transaction.
+//! Evaluates batches that missed a transaction.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use crate::{
     sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
 };
 
-/// What became of batches that missed transactions.
+/// The result for batches that missed transactions.
 #[derive(Debug, Default)]
 pub(super) struct EvaluatedIncomplete {
     /// The services that may have got a next batch.
     pub(super) ready: BTreeSet<ServiceId>,
-    /// The batches that miss something still.
+    /// The batches that still miss something.
     pub(super) missing: Vec<IncompleteBatch>,
-    /// Those of them that miss a transaction of an invalid batch: the ledger has not answered about it.
+    /// Those of `missing` that miss a transaction of an invalid batch about which the ledger has not answered.
     pub(super) unanswered: BTreeSet<i64>,
     /// How many ended.
     pub(super) ended: usize,
 }
 
-/// Evaluates batches of locked services that missed transactions. The ledger does not have those in `absent`:
-/// batches end that depend on one which only invalid batches have.
+/// Evaluates batches of locked services that missed transactions. The ledger does not have those in `absent`: if only
+/// invalid batches contain one of these, the batches that depend on it end.
 pub(super) fn evaluate_incomplete(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -50,7 +50,7 @@ pub(super) fn evaluate_incomplete(
         batches.iter().map(|(_, service_id)| service_id.clone()).collect();
     evaluated.ready = fill(connection, scheduler, &services, now)?;
     if evaluated.ended > 0 {
-        // The ends have filled lanes before.
+        // The lanes were already filled when these batches ended.
         evaluated.ready.extend(services);
     }
     Ok(evaluated)
@@ -81,7 +81,7 @@ fn evaluate_unpositioned(
     })
 }
 
-/// Evaluates batches that have their positions, and miss a transaction of a batch that ended as invalid.
+/// Evaluates batches that have positions and miss a transaction of a batch that ended as invalid.
 fn evaluate_positioned(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -110,9 +110,8 @@ fn is_unanswered(missing: &[Missing]) -> bool {
     missing.iter().any(|missing| missing.invalid_seq.is_some())
 }
 
-/// Evaluates batches of locked services that missed transactions: those that miss nothing any more
-/// get their positions, unless they have them. Returns the services that got a next batch, and the batches
-/// that miss something still.
+/// Evaluates batches of locked services that missed transactions. Those that no longer miss anything get positions,
+/// unless they have them. Returns the services that got a next batch, and the batches that still miss something.
 pub(crate) fn give_positions_if_complete(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -124,8 +123,8 @@ pub(crate) fn give_positions_if_complete(
     Ok((evaluated.ready, evaluated.missing))
 }
 
-/// Holds batches of locked services that have missed transactions for too long, unless these have arrived.
-/// Returns how many.
+/// Holds batches of locked services that have missed transactions for too long, unless these have arrived. Returns
+/// their number.
 pub(super) fn hold_overdue(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -136,7 +135,7 @@ pub(super) fn hold_overdue(
 ) -> Result<usize, StoreError> {
     let EvaluatedIncomplete { missing, unanswered, .. } =
         evaluate_incomplete(connection, scheduler, batches, &[], locked, now)?;
-    let advice = "release the batch to send it all the same, or decide that it is invalid";
+    let advice = "release the batch to send it anyway, or decide that it is invalid";
     let begin = format!("a transaction that it depends on has not arrived within {limit}");
     let absent = format!("{begin}, and the ledger does not have it; {advice}");
     let no_answer = format!(
@@ -144,7 +143,7 @@ pub(super) fn hold_overdue(
          it has the transaction from another one; {advice}"
     );
     let reason = |seq: &i64| if unanswered.contains(seq) { &no_answer } else { &absent };
-    // The hold of an operator stays.
+    // An operator's hold is kept.
     let hold = Statement::new(
         connection.dialect(),
         "-- hold_overdue

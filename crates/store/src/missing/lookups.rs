@@ -1,5 +1,5 @@
-//! When the ledger is asked for missing transactions: signers take turns, and of each signer those come first
-//! for which the ledger was not asked yet.
+//! Schedules questions to the ledger about missing transactions. Signers take turns; for each signer, transactions that
+//! the ledger has not been asked about yet come first.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -30,10 +30,10 @@ result_row! {
 /// The longest pause, as a multiple of the first one.
 const LONGEST_PAUSE: u32 = 30;
 
-/// Limit on the number of transactions that are counted for which the ledger was not asked yet.
+/// Limit for counting transactions that the ledger has not been asked about yet.
 const MOST_COUNTED: i64 = 100_000;
 
-/// The ledger is to be asked for these transactions, which these batches miss.
+/// Records that the ledger is to be asked about these transactions, which these batches miss.
 pub(super) fn insert(
     connection: &mut Connection,
     missed: &[(ItemId, i64)],
@@ -51,8 +51,8 @@ pub(super) fn insert(
     )
 }
 
-/// The ledger is to be asked at once for those of these transactions that only an invalid batch has brought
-/// since it was asked.
+/// Schedules an immediate question about those of these transactions that, since the last question, were only added by
+/// an invalid batch.
 pub(super) fn begin_again(
     connection: &mut Connection,
     missed: &[(ItemId, i64)],
@@ -75,13 +75,13 @@ fn missed_rows<'a>(missed: &'a [(ItemId, i64)]) -> Rows<'a> {
         .long("batch_seq", missed.iter().map(|(_, seq)| *seq))
 }
 
-/// Up to `count` signers whose batches miss transactions, in order, from the one after `after`.
+/// Up to `count` signers after `after` whose batches miss transactions, in order.
 fn find_signers(
     connection: &mut Connection,
     after: Option<&[u8]>,
     count: usize,
 ) -> Result<Vec<Vec<u8>>, StoreError> {
-    // One row is read of each signer.
+    // Only one row is read for each signer.
     let first = match after {
         Some(_) => "l.signer > ?",
         None => "l.signer >= ?",
@@ -107,8 +107,8 @@ fn find_signers(
     Ok(signers.into_iter().flatten().collect())
 }
 
-/// Up to `count` transactions of a signer that are due, of the services of an instance: those first for which
-/// the ledger was not asked yet.
+/// Up to `count` due transactions of a signer, in services of an instance. Those that the ledger has not been asked
+/// about yet come first.
 fn find_due(
     connection: &mut Connection,
     signer: &[u8],
@@ -156,7 +156,7 @@ fn remove_unneeded(
     let of = |lookups: Vec<(usize, Lookup)>| lookups.into_iter().map(|(_, it)| it).collect();
     let unneeded: Vec<Lookup> = of(unneeded);
     if !unneeded.is_empty() {
-        // A batch may have come to miss it meanwhile.
+        // A batch that misses it may have been added meanwhile.
         let statement = Statement::new(
             connection.dialect(),
             "-- remove_lookups
@@ -175,7 +175,8 @@ fn remove_unneeded(
     Ok(of(needed))
 }
 
-/// The ledger is asked for these now. Each time, the pause until the next time doubles, up to a limit.
+/// Records that the ledger is asked about these transactions now. The pause until the next question doubles each time,
+/// up to a limit.
 fn mark_asked(
     connection: &mut Connection,
     lookups: &[Lookup],
@@ -208,7 +209,7 @@ fn mark_asked(
             .long("asked_at", lookups.iter().map(|_| now.as_micros())))
 }
 
-/// The ledger is asked for these transactions again at this time, whatever their pauses.
+/// Sets the time of the next question about these transactions, whatever their pauses.
 fn set_next_lookup(
     connection: &mut Connection,
     transaction_ids: &[ItemId],
@@ -227,7 +228,7 @@ fn set_next_lookup(
     )
 }
 
-/// For how many transactions the ledger was not asked yet, and for how long.
+/// How many transactions the ledger has not been asked about yet, and for how long they have waited.
 fn load_lag(connection: &mut Connection, now: Timestamp) -> Result<LookupLag, StoreError> {
     let statement = Statement::new(
         connection.dialect(),
@@ -267,8 +268,8 @@ result_row! {
 /// How many signers take turns in one round of lookups.
 const MOST_SIGNERS: usize = 256;
 
-/// Up to `count` missing transactions of the services of an instance that are to be looked for at the ledger
-/// now. Signers take turns. They count as asked about from now on.
+/// Up to `count` missing transactions of the services of an instance about which the ledger is to be asked now. Signers
+/// take turns. The transactions count as asked about from now on.
 pub(super) fn missing_transactions(
     store: &Store,
     instance: &str,
@@ -284,14 +285,15 @@ pub(super) fn missing_transactions(
         let needed = remove_unneeded(connection, due.clone())?;
         mark_asked(connection, &needed, pause, now)?;
         let ids = transaction_ids(&needed)?;
-        // A batch that was stored in the same moment by another commit did not see those that miss it.
+        // A batch that was stored at the same moment by another commit did not see the batches that miss its
+        // transactions.
         let arrived = find_arrived(connection, &ids)?;
         insert_changed(connection, &store.scheduler, arrived, now)?;
         Ok(ids.into_iter().collect())
     })
 }
 
-/// Up to `count` lookups that are due, one of each signer in turn. The next call begins with another signer.
+/// Up to `count` due lookups, taken from the signers in turn. The next call begins with another signer.
 fn due_lookups(
     store: &Store,
     instance: &str,
@@ -323,14 +325,14 @@ fn due_lookups(
             }
         }
         if taken.len() == before {
-            // None of these signers has a lookup left that is due.
+            // None of these signers has another due lookup.
             *last = signers.pop();
             return Ok(taken);
         }
     }
 }
 
-/// The ledger did not answer about these transactions: they are looked for again after `pause`.
+/// Records that the ledger did not answer about these transactions: it is asked again after `pause`.
 pub(super) fn look_up_again(
     store: &Store,
     ids: &[ItemId],
@@ -340,7 +342,7 @@ pub(super) fn look_up_again(
     store.pools.write()?.write_transaction(|connection| set_next_lookup(connection, ids, at))
 }
 
-/// For how many missing transactions the ledger was not asked yet.
+/// How many missing transactions the ledger has not been asked about yet.
 pub(super) fn lookup_lag(store: &Store) -> Result<LookupLag, StoreError> {
     load_lag(&mut *store.pools.read()?, store.now())
 }

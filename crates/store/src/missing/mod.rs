@@ -1,7 +1,7 @@
-//! Transactions that waiting batches miss: what is stored of them, when the ledger is asked, and what follows from its
-//! answers.
+//! Transactions that waiting batches miss: what is stored about them, when the ledger is asked, and how its answers are
+//! handled.
 //!
-//! The tables are below the areas that record changes, and the rest is above them.
+//! The tables are in a layer below the modules that record changes; the rest is above them.
 
 mod answers;
 mod capacity;

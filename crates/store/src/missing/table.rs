@@ -1,4 +1,4 @@
-//! The table of transactions that batches depend on and that have not arrived.
+//! The table of transactions that batches depend on but that have not arrived.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,8 +16,8 @@ use crate::{
 /// A batch that misses transactions, and its service. Usually it has no position.
 pub(crate) type IncompleteBatch = (i64, ServiceId);
 
-/// Records what batches miss, and that the ledger is to be asked for it. The signers of batches that were
-/// recorded before are known.
+/// Records the transactions that batches miss, and that the ledger is to be asked about them. The signers of batches
+/// that were recorded before are known.
 pub(crate) fn insert(
     connection: &mut Connection,
     batches: &[(&IncompleteBatch, &[Missing])],
@@ -30,7 +30,7 @@ pub(crate) fn insert(
     let rows =
         || batches.iter().flat_map(|(batch, missing)| missing.iter().map(move |it| (*batch, it)));
     let signer = |seq: i64| signers.get(&seq).map_or(&[][..], |signer| &signer.as_bytes()[..]);
-    // An answer from before the batch with the transaction ended does not count: that batch may have been
+    // An answer from before the end of the batch with the transaction does not count, because that batch may have been
     // applied since.
     let statement = Statement::new(
         connection.dialect(),
@@ -66,7 +66,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// How many missing transactions batches of signers depend on, each counted with every batch.
+/// For each signer, the number of missing transactions on which its batches depend, counted once for each batch.
 pub(crate) fn count_of_signers(
     connection: &mut Connection,
     signers: &BTreeSet<SignerId>,
@@ -114,7 +114,7 @@ pub(crate) fn find_waited_for(
     ids.iter().map(|id| batch_id(id)).collect()
 }
 
-/// These batches do not miss any other transaction than those that they may have in `still`.
+/// Records that these batches miss only the transactions that `still` has for them.
 pub(crate) fn remove_others(
     connection: &mut Connection,
     batches: &[(i64, &[Missing])],
@@ -129,7 +129,8 @@ pub(crate) fn remove_others(
     Ok(())
 }
 
-/// Batches do not miss anything any more, or have ended. What was found stays known.
+/// Removes the missing transactions of batches that no longer miss anything or have ended. Transactions that were found
+/// are kept.
 pub(crate) fn remove(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
@@ -167,7 +168,7 @@ fn remove_except(
     )
 }
 
-/// Those of these batches that have a transaction which others miss.
+/// Those of these batches that contain a transaction that other batches miss.
 pub(crate) fn find_missed(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
@@ -188,7 +189,7 @@ pub(crate) fn find_missed(
     Ok(connection.load_column(&statement)?.into_iter().collect())
 }
 
-/// The batches with these transactions for which others may wait: they are committed, or have positions.
+/// The batches with these transactions for which others may wait, because they are committed or have positions.
 pub(crate) fn find_arrived(
     connection: &mut Connection,
     transaction_ids: &BTreeSet<ItemId>,
@@ -210,8 +211,8 @@ pub(crate) fn find_arrived(
     Ok(connection.load_column(&statement)?.into_iter().collect())
 }
 
-/// Up to `count` batches without a position that miss a transaction of this one. If this one is invalid,
-/// without those that were evaluated since a batch with the transaction ended as invalid.
+/// Up to `count` batches without a position that miss a transaction of this one. If this one is invalid, batches that
+/// were evaluated since a batch with the transaction ended as invalid are left out.
 pub(crate) fn find_missing_dependents(
     connection: &mut Connection,
     seq: i64,
@@ -250,8 +251,8 @@ pub(crate) fn find_that_miss(
     load_incomplete(connection, &statement)
 }
 
-/// Up to `count` batches that miss this transaction, from the one after `after`, and end if the ledger does not
-/// have it. The ledger was asked after an invalid batch became the only one with it.
+/// Up to `count` batches after `after` that miss this transaction and end if the ledger does not have it. The ledger
+/// was asked after an invalid batch became the only one with it.
 pub(crate) fn find_that_ask(
     connection: &mut Connection,
     transaction_id: &ItemId,
@@ -272,7 +273,7 @@ pub(crate) fn find_that_ask(
     load_incomplete(connection, &statement)
 }
 
-/// Up to `count` batches that have missed a transaction since before a time, and are not held for that.
+/// Up to `count` batches that have missed a transaction since before a time and are not held for this reason.
 pub(crate) fn find_overdue(
     connection: &mut Connection,
     before: Timestamp,
@@ -301,7 +302,7 @@ fn load_incomplete(
     Ok(incomplete.into_iter().collect())
 }
 
-/// The ledger has these transactions, for these batches.
+/// Records, for these batches, that the ledger has these transactions.
 pub(crate) fn mark_found(
     connection: &mut Connection,
     found: &[(i64, ItemId)],
@@ -320,7 +321,7 @@ pub(crate) fn mark_found(
     )
 }
 
-/// An operator releases a batch from its missing transactions. Returns whether it was held for them.
+/// Releases a batch from its missing transactions for an operator. Returns whether it was held because of them.
 pub(crate) fn release_overdue(
     connection: &mut Connection,
     seq: i64,
@@ -340,7 +341,7 @@ pub(crate) fn release_overdue(
     Ok(connection.execute(&statement)? > 0)
 }
 
-/// Batches are held because they miss transactions.
+/// Records that batches are held because they miss transactions.
 pub(crate) fn mark_overdue(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
@@ -353,7 +354,7 @@ pub(crate) fn mark_overdue(
     )
 }
 
-/// Ends the holds of batches that miss nothing any more, unless an operator holds them.
+/// Ends the holds of batches that no longer miss anything, unless an operator holds them.
 pub(crate) fn end_holds(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,

@@ -1,4 +1,4 @@
-//! Carries out what operators ask for: each action is one commit with its row in the log.
+//! Carries out operators' actions. Each action is one commit together with its row in the log.
 
 use grid_batch_core::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, BatchResult, ChangeOutcome, Decision,
@@ -40,13 +40,13 @@ impl OperatorStore for Store {
     }
 }
 
-/// What a program does that names no operator.
+/// Actions of a program that names no operator.
 impl Store {
-    /// Holds an open batch for an operator, with a reason, also in its attempts.
+    /// Holds an open batch for an operator, with a reason, which is also recorded in its attempts.
     ///
-    /// A batch that the ledger does not have is not sent before it is released or decided. One that is
-    /// at the ledger is followed, and ends if the ledger reports a final status or evidence proves that
-    /// it was applied; it is not sent again. A submission that is under way is not stopped.
+    /// A batch that the ledger does not have is not sent until it is released or decided. A batch at the ledger is
+    /// followed, and ends if the ledger reports a final status or evidence proves that it was applied, but is not sent
+    /// again. A submission under way is not stopped.
     pub fn hold_batch(
         &self,
         service_id: &ServiceId,
@@ -56,8 +56,7 @@ impl Store {
         self.act_on(OperatorVerb::Hold, service_id, batch_id, None, Some(reason))
     }
 
-    /// Ends any hold of a batch, so that it continues by the ordinary rules. They may
-    /// hold it again.
+    /// Ends any hold of a batch, so that it continues by the ordinary rules, which may hold it again.
     pub fn release_batch(
         &self,
         service_id: &ServiceId,
@@ -67,12 +66,12 @@ impl Store {
         self.act_on(OperatorVerb::Release, service_id, batch_id, None, reason)
     }
 
-    /// Records what an operator decided about this attempt of an open batch, also among its failed
-    /// attempts. An attempt of 0 is that of a batch that was never tried.
+    /// Records an operator's decision about this attempt of an open batch, also in its list of failed attempts. The
+    /// attempt is 0 for a batch that was never tried.
     ///
-    /// The attempt is the one that the operator looked at. If the batch is at another one, nothing
-    /// changes, because the decision is not about it. Nothing changes either while the batch is with a
-    /// submitter, because it may be on its way.
+    /// The attempt is the one that the operator looked at. If the batch is at another one, nothing changes, because the
+    /// decision is not about that one. Nothing changes either while the batch is with a submitter, because it may be on
+    /// its way.
     pub fn decide(
         &self,
         service_id: &ServiceId,
@@ -89,7 +88,7 @@ impl Store {
         self.act_on(verb, service_id, batch_id, Some(attempt), reason.as_deref())
     }
 
-    /// Lets go on what an invalid batch stops. What depends on it ends as invalid.
+    /// Lets the batches that an invalid batch stops continue. Batches that depend on it end as invalid.
     pub fn continue_after(
         &self,
         service_id: &ServiceId,
@@ -99,11 +98,11 @@ impl Store {
         self.act_on(OperatorVerb::Continue, service_id, batch_id, None, reason)
     }
 
-    /// Ends what an invalid batch stops, as invalid and without sending it: in the parallel strategy, the
-    /// batches that wait for it, and those that wait for these; in the others, all batches of the service
-    /// that were never sent. Batches that are added later are not affected.
+    /// Ends the batches that an invalid batch stops as invalid, without sending them. In the parallel strategy, these
+    /// are the batches that wait for it, directly or indirectly; in the others, all batches of the service that were
+    /// never sent. Batches that are added later are not affected.
     ///
-    /// They end in steps of a commit each. If the process ends in between, a server ends the others.
+    /// They end in steps, each with its own commit. If the process ends in between, a server ends the others.
     pub fn end_following(
         &self,
         service_id: &ServiceId,
@@ -144,9 +143,8 @@ impl Store {
     }
 }
 
-/// Does what an operator asks for and logs it. A dry run does the same and is rolled back, so that it finds out
-/// exactly what would happen. What is about one service does not wait long for a transaction that keeps the service
-/// locked.
+/// Does and logs an operator's action. A dry run does the same and is rolled back, so that it shows exactly what would
+/// happen. An action on one service does not wait long for a transaction that keeps the service locked.
 fn act(store: &Store, action: &OperatorAction) -> Result<ActionOutcome, StoreError> {
     let work = |connection: &mut Connection| {
         let outcome = carry_out(store, connection, action)?;

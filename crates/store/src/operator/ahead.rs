@@ -22,7 +22,7 @@ alias!(lanes as heads: Heads);
 
 /// What is ahead of the open batches of a service that were stored at these times.
 ///
-/// One query counts for all of them, and reads a limited number of rows however long the queue is.
+/// A single query counts for all of them, and reads a limited number of rows, however long the queue is.
 pub(super) fn ahead(
     store: &Store,
     service_id: &ServiceId,
@@ -71,8 +71,8 @@ fn ahead_unless_paused(
     Ok(created_at.iter().map(ahead_of).collect())
 }
 
-/// What is ahead of a batch of a paused service that had no attempt: the pause, unless it waits for something
-/// that may outlast it.
+/// What is ahead of a batch that had no attempt in a paused service: the pause, unless the batch waits for something
+/// that may outlast the pause.
 fn paused(ahead: Option<Ahead>, since: Timestamp) -> Ahead {
     let reason = WaitReason::Paused { since, reason: None };
     match ahead {
@@ -138,7 +138,7 @@ fn in_order(head: StoredBatch, count: u64, more: bool) -> Ahead {
     Ahead { reason: WaitReason::Behind, head: Some(head), head_waits: false, count, more }
 }
 
-/// An invalid batch stops the service.
+/// What is ahead of a batch if an invalid batch stops the service.
 fn stopped(halt: &BlockerBatch, count: u64, more: bool) -> Ahead {
     let since = halt.halted_since.unwrap_or(halt.batch.created_at);
     let head = Some(halt.batch.clone());
@@ -170,8 +170,8 @@ pub(super) fn load_head(
     found.into_iter().next().map(BatchRecord::into_batch).transpose()
 }
 
-/// When the open batches of a service were stored, from `first` to before `end`, in order: one more than
-/// are counted.
+/// When the open batches of a service were stored, from `first` to before `end`, in order: at most one more than is
+/// counted.
 pub(crate) fn load_open_times(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -189,8 +189,7 @@ pub(crate) fn load_open_times(
     connection.load_query("open_times", query)
 }
 
-/// How many open batches of its service come before a batch; of more than [`Ahead::MAX_COUNTED`], one
-/// more than that.
+/// How many open batches of its service come before a batch; at most one more than [`Ahead::MAX_COUNTED`].
 pub(crate) fn count_ahead_to_limit(
     store: &Store,
     connection: &mut Connection,

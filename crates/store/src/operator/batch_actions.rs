@@ -1,4 +1,4 @@
-//! What an operator does with one batch.
+//! Actions of operators on one batch.
 
 use diesel::prelude::*;
 use grid_batch_core::{
@@ -39,7 +39,7 @@ impl LockedBatch {
     }
 }
 
-/// Does what an operator asks for with one batch.
+/// Does an operator's action on one batch.
 pub(super) fn act_on_batch(
     store: &Store,
     connection: &mut Connection,
@@ -108,8 +108,8 @@ fn after(verb: OperatorVerb, state: BatchState) -> String {
     }
 }
 
-/// Makes a batch due that waited for a decision about something else, such as a nonce of its account. A batch that is
-/// in doubt is sent again only if it was `never_sent`. Returns whether the batch may be sent.
+/// Makes a batch due that waited for a decision about something else, such as a nonce of its account. A batch in doubt
+/// is sent again only if it was `never_sent`. Returns whether the batch may be sent.
 pub(crate) fn try_again(
     store: &Store,
     connection: &mut Connection,
@@ -157,7 +157,7 @@ pub(super) fn decide(
     recorded.last().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
 }
 
-/// Ends a batch as invalid that the ledger certainly does not have.
+/// Ends a batch that the ledger certainly does not have as invalid.
 pub(super) fn cancel(
     store: &Store,
     connection: &mut Connection,
@@ -168,7 +168,7 @@ pub(super) fn cancel(
     let state = progress.state;
     let is_open = !state.is_terminal() && state != BatchState::Submitting;
     let may_be_at_ledger = state.awaits_poller() || progress.earlier_may_arrive;
-    // A batch that waits is put in doubt when its turn comes if its database went back since.
+    // If the database went back since a waiting batch was stored, the batch is put in doubt when its turn comes.
     let may_be_at_ledger = may_be_at_ledger
         || (locked.waits_behind_another && Some(locked.seq) <= restored_seq(connection)?);
     if is_open && may_be_at_ledger {
@@ -184,8 +184,8 @@ fn restored_seq(connection: &mut Connection) -> Result<Option<i64>, StoreError> 
     Ok(found.first().copied().flatten())
 }
 
-/// Why a decision cannot be recorded, for an operator. `transition` refuses it as well, in general
-/// words.
+/// Why a decision cannot be recorded, in words for an operator. `transition` also refuses it, but with a general
+/// message.
 fn refusal(
     store: &Store,
     connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! Instances and the services that they claim: what operators read, drains, and claims that operators release.
+//! Instances and the services that they claim: queries, drains, and the release of claims.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::sql::{
     schema::{instances as instance_rows, service_id_claims},
 };
 
-/// There are few instances, also those whose rows are not removed yet.
+/// Limit on the instances that are read. There are few, even with those whose rows are not removed yet.
 const MOST_INSTANCES: usize = 10_000;
 
 #[derive(Queryable, Selectable)]
@@ -118,16 +118,16 @@ pub(super) fn load_owners(
         .collect()
 }
 
-/// Begins or ends the drain of a running instance, which is named by its id or its name.
+/// Begins or ends the drain of a running instance, which is given by its id or its name.
 ///
-/// The instance starts no submission after that, and releases its services when it renews its lease.
+/// After that, the instance starts no submission, and releases its services when it renews its lease.
 pub(super) fn change_drain(
     connection: &mut Connection,
     verb: OperatorVerb,
     instance: &InstanceId,
 ) -> Result<ActionOutcome, StoreError> {
-    // Two instances that are drained at once would each count the other. A round shares the row of its
-    // instance: it is taken before, or it sees the drain.
+    // Without this lock, two instances that are drained at once would each count the other. A round locks the row of
+    // its instance in share mode, so it is either taken before or sees the drain.
     lock_pause_of_all(connection)?;
     let dialect = connection.dialect();
     let clock = dialect.clock();
@@ -207,8 +207,8 @@ result_row! {
     }
 }
 
-/// Ends the claim of a service, as its owner does at its end: not while a batch is with a submitter. Any
-/// instance may take it next, also the same one.
+/// Ends the claim of a service, as its owner does at its shutdown, but not while a batch is with a submitter. Any
+/// instance may take it next, including the same one.
 pub(super) fn release_claim(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -230,7 +230,7 @@ pub(super) fn release_claim(
     let Some(owner) = claimant else {
         return Ok(ActionOutcome::Refused(ActionRefusal::NotClaimed));
     };
-    // No batch is taken under the lock, so what is with a submitter is certain.
+    // No batch can be taken while the lock is held, so it is certain which batches are with a submitter.
     let not_busy = no_lane("service_id_claims", &with_submitter("s"));
     let statement = Statement::new(
         dialect,

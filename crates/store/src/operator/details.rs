@@ -51,7 +51,7 @@ impl BatchQueryStore for Store {
         count: usize,
     ) -> BatchResult<Vec<StoredBatch>> {
         let mut found = Vec::new();
-        // One query for each range: with `or`, SQLite would scan.
+        // There is one query for each range, because with `or` SQLite would scan.
         for (first, last) in prefix.ranges() {
             let mut query = batches_with_lane()
                 .filter(batches::batch_id.ge(first))
@@ -134,7 +134,7 @@ impl BatchQueryStore for Store {
         Ok(ahead::ahead(self, service_id, created_at)?)
     }
 
-    /// A limited number of batches is examined for each page, however many are stored.
+    /// However many batches are stored, a limited number is examined for each page.
     fn batch_page(
         &self,
         selection: &BatchSelection,

@@ -1,4 +1,4 @@
-//! Holds of batches: what operators read and do.
+//! Holds of batches: queries and actions of operators.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -27,8 +27,7 @@ use crate::{
 };
 
 impl Store {
-    /// Up to `count` held batches, ordered by the names of their services, from the service after
-    /// `after`.
+    /// Up to `count` held batches of services after `after`, ordered by the names of their services.
     pub fn held_batches(
         &self,
         after: Option<&ServiceId>,
@@ -50,7 +49,7 @@ impl Store {
             let last = page.last().map_or(0, |(lane, _)| *lane);
             let is_full = page.len() >= count;
             let mut batches = into_batches(page.into_iter().map(|(_, batch)| batch).collect())?;
-            // The next page begins behind the last service.
+            // The next page begins after the last service.
             if let Some(batch) = batches.last().filter(|_| is_full) {
                 let rest = held()
                     .filter(lanes::service_id.eq(batch.service_id.as_str()))
@@ -63,8 +62,8 @@ impl Store {
         })
     }
 
-    /// The batches that are held and wait behind another one of their service: the hold begins when it
-    /// is their turn. In the order in which they were stored.
+    /// The held batches that wait behind another one of their service, in the order in which they were stored. Their
+    /// holds begin when it is their turn.
     pub fn waiting_holds(&self) -> Result<Vec<StoredBatch>, StoreError> {
         let query = waiting_holds::table
             .inner_join(batches::table.left_join(lanes::table.on(lane_holds_batch())))
@@ -80,7 +79,7 @@ impl Store {
     }
 }
 
-/// A batch with its hold, which is not in its lane if it waits behind another one.
+/// A batch with its hold. If the batch waits behind another one, the hold is not stored in a lane.
 pub(crate) fn with_waiting_hold(
     record: BatchRecord,
     hold: Option<Hold>,
@@ -101,7 +100,7 @@ pub(super) fn load_waiting_hold(
     Ok(holds.into_iter().next().map(|(at, reason)| waiting_hold(at, reason)))
 }
 
-/// The holds of those of these batches that are held and wait behind others, by the batch's number.
+/// The holds of these batches, if they are held and wait behind others, by the number of the batch.
 pub(crate) fn waiting_holds_of(
     connection: &mut Connection,
     seqs: Vec<i64>,
@@ -115,7 +114,7 @@ pub(crate) fn waiting_holds_of(
     Ok(holds.into_iter().map(|(seq, at, reason)| (seq, waiting_hold(at, reason))).collect())
 }
 
-/// The hold that a row of `waiting_holds` has.
+/// The hold in a row of `waiting_holds`.
 pub(super) fn waiting_hold(held_at: i64, reason: String) -> Hold {
     Hold { since: Timestamp::from_micros(held_at), reason, until_decision: true }
 }
@@ -139,7 +138,7 @@ pub(super) fn hold(
     })
 }
 
-/// Ends the hold of a batch, also one that the server began.
+/// Ends the hold of a batch, even one that the server began.
 pub(super) fn release(
     store: &Store,
     connection: &mut Connection,

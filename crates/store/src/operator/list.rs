@@ -1,5 +1,5 @@
-//! Lists of batches by state. The batches that wait with others by what they declare may be older than those in the
-//! lanes of their service, which may have none in a lane.
+//! Lists of batches by state. If batches of a service wait because of declared access, they may be older than those in
+//! its lanes, and its lanes may even be empty.
 
 use diesel::{
     alias,
@@ -23,9 +23,8 @@ alias!(lanes as heads: Heads, lanes as older_heads: OlderHeads);
 /// Binds `$source` to the batches in a state, joined with their lanes, and `$service_id` to the
 /// column that orders the source by service; then evaluates `$then`.
 ///
-/// Each state has another source, so that batches in other states are not read; and each source
-/// has a type of its own, so that this is a macro. Where the source starts from lanes, it skips
-/// those of services before `$first_service`.
+/// Each state has a different source, so that batches in other states are not read. Each source has its own type, so
+/// this is a macro. If the source starts from lanes, it skips those of services before `$first_service`.
 macro_rules! with_batches_in_state {
     ($state:expr, $first_service:expr, |$source:ident, $service_id:ident| $then:expr) => {
         match $state {
@@ -52,7 +51,7 @@ macro_rules! with_batches_in_state {
                 let $service_id = batches::service_id;
                 $then
             }
-            // A new batch is the oldest one in a lane of its service, or follows it; or it is in no lane.
+            // A new batch is the oldest one in a lane of its service, follows that one, or is in no lane.
             Some(BatchState::New) => {
                 let $service_id = heads.field(lanes::service_id);
                 let older_head = older_heads
@@ -97,8 +96,7 @@ macro_rules! with_batches_in_state {
 impl Store {
     /// One page of batches, ordered by service and then by age, the oldest first.
     ///
-    /// The cost of a page grows with the number of batches that it shows, and with the number that
-    /// the filter skips.
+    /// The cost of a page grows with the number of batches that it shows and that the filter skips.
     pub fn list(
         &self,
         filter: &BatchFilter,
@@ -143,8 +141,7 @@ impl Store {
         u64::try_from(added - ended).map_err(StoreError::corrupt)
     }
 
-    /// Up to `count` services that have open batches, each with their number, ordered by name,
-    /// from the service after `after`.
+    /// Up to `count` services after `after` that have open batches, each with their number, ordered by name.
     pub fn depths(
         &self,
         after: Option<&ServiceId>,
@@ -174,7 +171,7 @@ impl Store {
     }
 }
 
-/// Reads again if a name of a service cannot be read, without its batches.
+/// If the name of a service cannot be read, reads again without its batches.
 fn list_by_state(
     store: &Store,
     connection: &mut Connection,
@@ -209,7 +206,7 @@ fn load_by_state(
             page = page.filter(service_column.eq(service_id.as_str()));
         }
         if let Some(cursor) = after {
-            // Diesel has no row comparison; with it, an index leads to where the page starts.
+            // Written as SQL, because Diesel has no row comparison, which lets an index find the start of the page.
             page = page.filter(
                 sql::<Bool>("(batches.service_id, batches.created_at) > (")
                     .bind::<Text, _>(cursor.service_id.as_str())
@@ -236,8 +233,7 @@ fn count_by_state(connection: &mut Connection, filter: &BatchFilter) -> Result<u
     single_count(&counts)
 }
 
-/// A page of the waiting batches, in the order of their services and times: their numbers have the same
-/// order.
+/// A page of the waiting batches, in the order of their services and times. Their numbers have the same order.
 fn list_waiting(
     connection: &mut Connection,
     service_id: Option<&ServiceId>,
@@ -265,7 +261,7 @@ fn list_waiting(
     into_batches(connection.load_query("list_waiting", page)?)
 }
 
-/// The number of the last batch of a service that a page before had.
+/// The number of the last batch of a service on the previous page.
 fn last_seq(connection: &mut Connection, cursor: &PageCursor) -> Result<i64, StoreError> {
     let query = batches::table
         .filter(batches::service_id.eq(cursor.service_id.as_str()))
@@ -277,7 +273,7 @@ fn last_seq(connection: &mut Connection, cursor: &PageCursor) -> Result<i64, Sto
     Ok(found.first().copied().unwrap_or(0))
 }
 
-/// How many batches wait that are older than all in the lanes of their service.
+/// How many waiting batches are older than all batches in the lanes of their service.
 fn count_before_heads(
     connection: &mut Connection,
     service_id: Option<&ServiceId>,

@@ -1,4 +1,4 @@
-//! What operators read and do: holds and decisions, lists, details, counts and retention.
+//! Queries and actions of operators: holds and decisions, lists, details, counts and retention.
 
 mod act;
 mod ahead;

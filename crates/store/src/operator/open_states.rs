@@ -10,7 +10,7 @@ use crate::sql::{
     schema::{batches, waiting_batches},
 };
 
-/// A batch that was never tried waits for the end of a pause.
+/// In a paused service, batches that were never tried wait for the end of the pause.
 const OPEN_STATES: &str = "-- open_states
      select s.submitted, s.dlt_status, s.held_at is not null as held, s.delays > 0 as has_failed,
          s.earlier_may_arrive and s.invalid_reported as waits_for_earlier,
@@ -39,13 +39,14 @@ const HALTED: &str = "-- services_with_halts
 
 impl Store {
     /// The states of the batches in lanes, what open batches wait for, and how old the oldest one is. The cost grows
-    /// with the number of lanes in use, and of batches that wait beside lanes.
+    /// with the number of lanes in use and of batches that wait without a lane.
     pub fn open_states(&self) -> Result<OpenStates, StoreError> {
         let mut connection = self.pools.read()?;
         let connection = &mut *connection;
         let dialect = connection.dialect();
         let rows: Vec<StateRow> = connection.load(&Statement::new(dialect, OPEN_STATES))?;
-        // A batch without a lane may be older than all batches in lanes. The first was stored first.
+        // A batch without a lane may be older than all batches in lanes. The one with the lowest number was stored
+        // first.
         let first = waiting_batches::table
             .filter(waiting_batches::batch_seq.gt(0))
             .inner_join(batches::table)
@@ -71,7 +72,7 @@ impl Store {
         Ok(found)
     }
 
-    /// What the batches wait for that wait beside lanes.
+    /// What the batches that wait without a lane wait for.
     fn count_waiting(
         &self,
         connection: &mut Connection,

@@ -1,5 +1,5 @@
-//! Pauses: no new submission of a service, or of any, starts. The instance that claims a service also begins and ends
-//! pauses of its own, while the nodes of the service have different states.
+//! Pauses, during which no new submission of a service, or of any service, starts. While the nodes of a service have
+//! different states, the instance that claims it also begins and ends its own pauses.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ use crate::{
 
 /// Begins or ends the pause of a service.
 ///
-/// The row of the claim is locked, which a round that is being taken shares: so it is taken before, or it
-/// sees the pause.
+/// The row of the claim is locked exclusively, and a round locks it in share mode. A round is therefore either taken
+/// before or sees the pause.
 pub(super) fn change_pause(
     connection: &mut Connection,
     verb: OperatorVerb,
@@ -56,7 +56,7 @@ pub(super) fn change_pause(
             "-- pause
              update service_id_claims set paused_at = ? where service_id = ?",
         )
-        // The two times tell whether an operator has paused the service.
+        // The two times together show whether an operator has paused the service.
         .long(now.as_micros().max(differ_at.map_or(i64::MIN, |at| at.saturating_add(1)))),
         _ => Statement::new(
             dialect,
@@ -79,7 +79,8 @@ pub(super) fn change_pause(
     Ok(outcome)
 }
 
-/// Begins or ends the pause of all services. Each instance has a copy, which it reads anyway.
+/// Begins or ends the pause of all services. The row of each instance has a copy of it, because an instance reads its
+/// row anyway.
 pub(super) fn change_pause_of_all(
     connection: &mut Connection,
     verb: OperatorVerb,
@@ -114,7 +115,7 @@ pub(super) fn change_pause_of_all(
     Ok(done(verb))
 }
 
-/// Waits for the rounds that are being taken, each of which shares the row of its instance.
+/// Waits for the rounds that are being taken, each of which has locked the row of its instance in share mode.
 fn lock_instances(connection: &mut Connection) -> Result<(), StoreError> {
     let dialect = connection.dialect();
     let lock = dialect.locking("for update of i");
@@ -165,7 +166,7 @@ fn done(verb: OperatorVerb) -> ActionOutcome {
     })
 }
 
-/// Since when no new submission of a service starts: it is paused, or all are.
+/// Since when no new submission of a service starts, because it is paused or all are.
 pub(super) fn paused_since(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -180,7 +181,7 @@ pub(super) fn paused_since(
 }
 
 impl Store {
-    /// Which of these services are paused, and why: by themselves, or because all are.
+    /// Which of these services are paused, individually or because all are, and why.
     pub fn pauses(
         &self,
         services: &[ServiceId],
@@ -227,7 +228,7 @@ impl Store {
     }
 }
 
-/// The pause of a service whose nodes have had different states since then.
+/// The pause of a service whose nodes have had different states since `since`.
 fn with_different_states(by_operator: Option<ServicePause>, since: i64) -> ServicePause {
     let differ = ServicePause::DIFFERENT_STATES;
     let reason = match &by_operator {
@@ -244,7 +245,7 @@ fn all_paused(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
     Ok(found.into_iter().flatten().next())
 }
 
-/// How many services operators have paused one by one, and whether all are paused.
+/// How many services operators have paused individually, and whether all are paused.
 pub(super) fn count_paused(connection: &mut Connection) -> Result<(u64, bool), StoreError> {
     let services = service_id_claims::table
         .filter(service_id_claims::paused_at.is_not_null())
@@ -275,7 +276,7 @@ impl ServicePauseRow {
 impl ClaimStore {
     /// The claimed services that are paused because their nodes have different states.
     pub fn services_with_different_states(&self) -> Result<Vec<ServiceId>, StoreError> {
-        // There are few, and the index of claims would be a worse choice.
+        // There are few such services, so this must not use the index of claims.
         let query = service_id_claims::table
             .filter(service_id_claims::states_differ_at.is_not_null())
             .select((service_id_claims::service_id, service_id_claims::claimant));
@@ -287,10 +288,10 @@ impl ClaimStore {
         own.map(|(name, _)| service_id(name)).collect()
     }
 
-    /// Begins or ends the pause of a claimed service whose nodes have different states. An operator's
-    /// pause is another one. Returns whether anything changed.
+    /// Begins or ends the pause of a claimed service whose nodes have different states. It is independent of an
+    /// operator's pause. Returns whether anything changed.
     ///
-    /// While it lasts, no batch of the service is taken, and no operator can have one submitted again.
+    /// While it lasts, no batch of the service is taken, and operators cannot cause one to be submitted again.
     pub fn set_states_differ(
         &self,
         service_id: &ServiceId,
@@ -335,7 +336,7 @@ impl StatePauseStore for ClaimStore {
     }
 }
 
-/// Whether the nodes have different states of the service.
+/// Whether the service is paused because its nodes have different states.
 pub(super) fn states_differ(
     connection: &mut Connection,
     service_id: &ServiceId,

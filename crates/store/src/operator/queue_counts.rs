@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Store {
-    /// How many batches are open, and which queues are full. The cost grows with the number of services, and of
-    /// batches that miss a transaction.
+    /// How many batches are open, and which queues are full. The cost grows with the number of services and of batches
+    /// that miss a transaction.
     pub fn queue_counts(&self) -> Result<QueueCounts, StoreError> {
         let limit = self.intake_limits.open_batches;
         let mut connection = self.pools.read()?;
@@ -49,7 +49,7 @@ fn count_open(connection: &mut Connection, limit: u64) -> Result<OpenRow, StoreE
     Ok(rows.into_iter().next().unwrap_or_default())
 }
 
-/// The service with the most open batches, if it has as many as it may have.
+/// The service with the most open batches, if it has reached its limit.
 fn find_fullest(
     store: &Store,
     connection: &mut Connection,
@@ -134,7 +134,7 @@ fn read_full(
     })
 }
 
-/// How many signers have batches that miss transactions, and the greatest number of these of one signer.
+/// The number of signers whose batches miss transactions, and the maximum number of missing transactions of one signer.
 fn count_signers(connection: &mut Connection) -> Result<(u64, u64), StoreError> {
     let statement = Statement::new(
         connection.dialect(),

@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// No batch waits for it still. The last two that were sent and committed are the anchors of a service whose history is
-/// recorded.
+/// No batch waits for it any more, and it is not an anchor: in a service whose history is recorded, the last two
+/// batches that were sent and committed are anchors.
 const IS_NOT_NEEDED: &str = "(
     select count(*) from halts h where h.batch_seq = b.seq) = 0 and (
     select count(*) from changed_blockers c where c.batch_seq = b.seq) = 0 and (
@@ -25,12 +25,12 @@ const IS_NOT_NEEDED: &str = "(
         and n.dlt_status = 'COMMITTED' and n.attempts > 0
     order by n.created_at limit 1 offset 1) is not null)";
 
-/// A reader of events may not have read one that is younger.
+/// A reader may not have read a younger event of the batch.
 const HAS_NO_EVENT_SINCE: &str = "(
     select count(*) from batch_events e where e.batch_seq = b.seq and e.at >= ?) = 0";
 
-/// How many groups of events are removed for each batch that is examined: a batch that is alone and is submitted
-/// several times has about so many.
+/// How many groups of events are removed for each batch that is examined. A single batch that is submitted several
+/// times has about this many.
 const GROUPS_A_BATCH: usize = 16;
 
 impl RetentionStore for Store {
@@ -63,12 +63,12 @@ impl Store {
     /// Removes batches that ended before `before`, with their bytes and everything that is stored
     /// about them.
     ///
-    /// One step examines at most `count` batches, the oldest first, in one commit. It never removes
-    /// an open batch, nor the latest batch of a withdrawal. A removed batch that is added again
-    /// counts as new, so clients must not repeat requests that are older than `before`.
+    /// One step examines at most `count` batches, the oldest first, in one commit. It never removes an open batch or
+    /// the latest batch of a withdrawal. A removed batch that is added again counts as new, so clients must not repeat
+    /// requests that are older than `before`.
     ///
-    /// The last step is the one that finds only batches that were stored after `before`: those behind
-    /// them are younger still.
+    /// The last step is the one that finds only batches that were stored after `before`, because the following ones are
+    /// even younger.
     pub fn remove_ended(
         &self,
         before: Timestamp,
@@ -91,7 +91,7 @@ impl Store {
         })
     }
 
-    /// Does all steps of [`remove_ended`](Self::remove_ended), as long as there is time. Returns where the next step
+    /// Does all steps of [`remove_ended`](Self::remove_ended) while there is time. Returns where the next step
     /// continues, if there is one.
     pub fn remove_all_ended(
         &self,
@@ -184,8 +184,8 @@ impl RetentionWindow {
         Rows::default().long("seq", ended.map(|batch| batch.seq))
     }
 
-    /// Where the next step continues. A batch from the future was stored while a clock was ahead, and says
-    /// nothing about those behind it.
+    /// Where the next step continues. A batch from the future was stored while a clock was ahead, and says nothing
+    /// about the batches after it.
     fn next(&self, before: Timestamp, now: Timestamp) -> Option<RetentionCursor> {
         let young = before.as_micros()..=now.as_micros();
         let all_are_young = self.examined.iter().all(|b| young.contains(&b.created_at));
@@ -194,7 +194,7 @@ impl RetentionWindow {
     }
 }
 
-/// The condition that retention removes `batches b`.
+/// The condition under which retention removes `batches b`.
 fn is_removable(store: &Store) -> String {
     let of_hooks = store.scheduler.hooks().is_removable();
     let of_events = cfg!(feature = "events").then_some(HAS_NO_EVENT_SINCE);
@@ -207,7 +207,7 @@ fn since(before: Timestamp, statement: Statement<'static>) -> Statement<'static>
     if cfg!(feature = "events") { statement.long(before.as_micros()) } else { statement }
 }
 
-/// By hand: Diesel has no `skip locked` for both databases, and no delete with it.
+/// Written as SQL, because Diesel does not support `skip locked` for both databases or in a delete.
 fn remove_statement(
     store: &Store,
     window: &RetentionWindow,
@@ -228,7 +228,7 @@ fn remove_statement(
     since(before, statement.rows(window.ended_before(before)))
 }
 
-/// Removes what other tables have about removed batches. They have no foreign key.
+/// Removes the rows of other tables about removed batches, because they have no foreign key.
 fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result<(), StoreError> {
     for sql in [
         "-- remove_payloads

@@ -25,22 +25,21 @@ use crate::{
 /// The number of batches whose delays end in one commit.
 const STEP: usize = 500;
 
-/// What the end of delays did.
+/// The result of ending delays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndedDelays {
     /// The batches that can be sent now.
     pub batches: Vec<(ServiceId, ItemId)>,
-    /// The services of which another transaction keeps a row locked. Their delays go on.
+    /// The services of which another transaction keeps a row locked. Their delays continue.
     pub locked: Vec<ServiceId>,
 }
 
 impl Store {
-    /// Ends the delay of the batch that is next in a service, or in all services, and the hold that began
-    /// because the ledger refused it again and again. A running server finds these batches when it next
-    /// looks for ready services.
+    /// Ends the delay of the batch that is next in a service, or in all services, and the hold that began because the
+    /// ledger repeatedly refused it. A running server finds these batches when it next scans for ready services.
     ///
-    /// An operator's own hold stays. So does the delay of a service of which another transaction keeps a
-    /// row locked; the result names such services.
+    /// An operator's own hold is kept. If another transaction keeps a row of a service locked, its delay also
+    /// continues; the result names such services.
     pub fn end_delays(&self, service: Option<&ServiceId>) -> Result<EndedDelays, StoreError> {
         let target = service.cloned().map(OperatorTarget::Service);
         self.retry_delayed(&OperatorAction {
@@ -52,7 +51,7 @@ impl Store {
         })
     }
 
-    /// As [`end_delays`](Self::end_delays), of the target of an action, which is a service or all. Logs the
+    /// Like [`end_delays`](Self::end_delays), for the target of an action, which is a service or all services. Logs the
     /// action for each batch.
     pub fn retry_delayed(&self, action: &OperatorAction) -> Result<EndedDelays, StoreError> {
         let service = action.target.service_id();
@@ -88,7 +87,7 @@ fn delayed_batches(
         )?,
         None => connection.load_query(
             "delayed_batches",
-            // Diesel has no row comparison.
+            // Written as SQL, because Diesel has no row comparison.
             delayed.filter(
                 sql::<Bool>("(lanes.service_id, lanes.lane) > (")
                     .bind::<Text, _>(after)
@@ -171,7 +170,7 @@ fn would_end(
     Ok(step.iter().zip(ended).filter_map(is_ended).collect())
 }
 
-/// Ends the delays of these batches. Returns of which there was one.
+/// Ends the delays of these batches. Returns the batches that had one.
 fn end(
     store: &Store,
     connection: &mut Connection,

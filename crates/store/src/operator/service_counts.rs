@@ -12,8 +12,8 @@ use crate::{
     sql::{Connection, Statement, Store, StoreError, query::single_count, schema::lanes},
 };
 
-/// All of a service may wait without a lane: for a missing transaction, another service, or an operator's
-/// decision about an invalid batch. One row is read of each service that has batches without a lane.
+/// All batches of a service may wait without a lane: for a missing transaction, another service, or an operator's
+/// decision about an invalid batch. For each service that has batches without a lane, one row is read.
 const OPEN: &str = "-- open_services
      with recursive waiting(service_id) as (
          select (select w.service_id from waiting_batches w where w.service_id > ''
@@ -28,8 +28,8 @@ const OPEN: &str = "-- open_services
          union select r.service_id from waiting r
      ) as x";
 
-/// The hold of a batch that waits behind another one begins with its turn. A batch that misses a transaction
-/// has no turn.
+/// The hold of a batch that waits behind another one begins with its turn. A batch that misses a transaction has no
+/// turn.
 const HELD: &str = "
          select s.service_id from lanes s where s.busy and s.held_at is not null
          union
@@ -44,7 +44,7 @@ fn held_services(store: &Store) -> String {
     format!("-- held_services\n select count(x.service_id) as count from ({HELD}{others}) as x")
 }
 
-/// No lane is read while the database never went back.
+/// If the database never went back, no lane is read.
 const RESTORED: &str = "-- restored_services
      select count(distinct s.service_id) as count
      from database_state d cross join lanes s
@@ -63,7 +63,7 @@ impl Store {
         let open = count_services(&mut connection, OPEN)?;
         let held = count_services(&mut connection, held_services(self))?;
         let restored = count_services(&mut connection, RESTORED)?;
-        // The error of a batch that the ledger has by now is past.
+        // The error of a batch that the ledger has by now no longer matters.
         let not_at_ledger = lanes::dlt_status.is_null().or(lanes::dlt_status
             .ne(DltStatus::Pending.as_str())
             .and(lanes::dlt_status.ne(DltStatus::Valid.as_str())));

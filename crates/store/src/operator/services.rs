@@ -1,4 +1,4 @@
-//! Services with their queues: a page is read with a few statements for all of its services.
+//! Services with their queues. A page is read with a few statements for all of its services.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -41,7 +41,7 @@ pub(super) fn service(
     })
 }
 
-/// The services of these names that are stored, in this order.
+/// The stored services with these names, in this order.
 fn load_overviews(
     store: &Store,
     connection: &mut Connection,
@@ -115,7 +115,7 @@ fn load_halts(
     Ok(of_services)
 }
 
-/// The names of the services after one of them, in order.
+/// The names of services after `after`, in order.
 fn load_all_names(
     connection: &mut Connection,
     after: Option<&ServiceId>,
@@ -129,8 +129,8 @@ fn load_all_names(
     connection.load_query("service_names", query)
 }
 
-/// The names of the services after one of them that have open batches, in order. All batches of a service may
-/// wait without a lane.
+/// The names of services after `after` that have open batches, in order. All batches of a service may wait without a
+/// lane.
 fn load_open_names(
     connection: &mut Connection,
     after: Option<&ServiceId>,
@@ -174,7 +174,7 @@ fn load_waiting_names(
     connection.load_column(&statement)
 }
 
-/// What the lanes of a service hold.
+/// The content of the lanes of a service.
 #[derive(Debug, Default)]
 struct Queue {
     /// How many batches have ended.
@@ -184,7 +184,7 @@ struct Queue {
     held: u64,
     /// The error of a batch that could not be sent and is not held.
     failing: Option<String>,
-    /// Why a gate keeps a batch back that is not held.
+    /// Why a gate keeps back a batch that is not held.
     parked: Option<String>,
     oldest_at: Option<Timestamp>,
 }
@@ -207,8 +207,8 @@ impl QueueRow {
         self.dlt_status.as_deref() == Some(status.as_str())
     }
 
-    /// Why the batch fails. The error of a batch that the ledger has by now is past, and a batch behind a closed
-    /// gate has no failed attempt.
+    /// Why the batch fails. The error of a batch that the ledger has by now no longer matters, and a batch
+    /// behind a closed gate has no failed attempt.
     fn failure(&self) -> Option<String> {
         if self.held_at.is_some() || self.has(DltStatus::Pending) || self.has(DltStatus::Valid) {
             return None;
@@ -217,7 +217,7 @@ impl QueueRow {
         self.last_error.clone().filter(|_| has_failed)
     }
 
-    /// Why a gate keeps the batch back. A gate that is closed ends a series of delays.
+    /// Why a gate keeps the batch back. A closed gate ends a series of delays.
     fn closed_gate(&self) -> Option<String> {
         let is_parked = self.held_at.is_none() && self.has(DltStatus::Delayed) && self.delays == 0;
         self.last_error.clone().filter(|_| is_parked)
@@ -248,7 +248,7 @@ fn load_queues(
     Ok(queues)
 }
 
-/// When the oldest batch of each service was stored that waits without a lane: one row is read for each.
+/// For each service, when the oldest batch that waits without a lane was stored. One row is read for each service.
 fn load_oldest_waiting(
     connection: &mut Connection,
     names: &[String],
@@ -274,7 +274,7 @@ fn load_oldest_waiting(
     Ok(rows.into_iter().map(|(name, at)| (name, Timestamp::from_micros(at))).collect())
 }
 
-/// How many batches of each service are held and wait behind others: of all that operators hold.
+/// How many batches of each service are held and wait behind others, among all that operators hold.
 pub(super) fn load_waiting_holds(
     connection: &mut Connection,
     names: &[String],

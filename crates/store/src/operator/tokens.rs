@@ -95,7 +95,7 @@ impl TokenStore for Store {
     }
 }
 
-/// The token with this id; otherwise the one with this name.
+/// The token with this id or, if there is none, with this name.
 fn find_unrevoked(
     connection: &mut Connection,
     id_or_name: &str,
@@ -110,7 +110,7 @@ fn find_unrevoked(
     records.into_iter().next().map(TokenRecord::into_token).transpose()
 }
 
-/// Returns whether no other transaction has just revoked it.
+/// Revokes a token. Returns `false` if another transaction has just revoked it.
 fn revoke(connection: &mut Connection, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
     let id = id.to_string();
     let statement = connection
@@ -123,7 +123,7 @@ fn revoke(connection: &mut Connection, id: TokenId, now: Timestamp) -> Result<bo
     Ok(connection.execute(&statement)? > 0)
 }
 
-/// What a token allows, in words.
+/// Describes what a token allows.
 fn described(token: &NewToken) -> String {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let (name, scopes, services) = (&token.name, scopes.join(", "), token.services.join(" "));

@@ -1,4 +1,4 @@
-//! What keeps waiting batches of a service with several lanes from being submitted.
+//! Why waiting batches of a service with several lanes are not submitted.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// For how many batches of one question it is looked for what exactly they wait for.
+/// For how many batches of one request the exact cause of the wait is determined.
 const MOST_COMPARED: usize = 20;
 
 /// What is ahead of the waiting batches of a service that were stored at these times, by that time. `None`:
@@ -47,12 +47,12 @@ pub(super) fn load_wait_reasons(
     Ok(Some(ahead))
 }
 
-/// What is stored of a service, and of the batches that others wait for.
+/// What is stored about a service and about the batches that others wait for.
 struct WaitingService {
     strategy: AnyStrategy,
     /// The first batch that is next or under way.
     head: Option<StoredBatch>,
-    /// The positions of its open batches, in order, at most one more than are counted.
+    /// The positions of its open batches, in order: at most one more than is counted.
     positions: Vec<i64>,
     blockers: HashMap<i64, BlockerBatch>,
     /// The first invalid batch that stops others.
@@ -188,7 +188,7 @@ fn has_positions(connection: &mut Connection, service_id: &ServiceId) -> Result<
     Ok(!found.is_empty())
 }
 
-/// The positions of the first open batches of a service, in order: one more than are counted.
+/// The positions of the first open batches of a service, in order: at most one more than is counted.
 pub(super) fn load_positions(
     connection: &mut Connection,
     service_id: &ServiceId,

@@ -1,5 +1,5 @@
-//! How many statements a group of batches runs from intake to its end. Each costs a round trip to
-//! PostgreSQL, and more processor time there than most rows do.
+//! How many statements a group of batches runs from intake to its end. On PostgreSQL, each costs a round trip and more
+//! processor time than most rows.
 
 use std::cell::Cell;
 
@@ -19,7 +19,7 @@ thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts a statement that is about to run, as often as it runs for its rows.
+/// Counts a statement that is about to run, once for each run for its rows.
 pub(super) fn count(connection: &Connection, statement: &Statement<'_>) {
     let times = match connection.dialect() {
         Dialect::Postgres => usize::from(!statement.has_no_rows()),
@@ -28,8 +28,8 @@ pub(super) fn count(connection: &Connection, statement: &Statement<'_>) {
     COUNT.set(COUNT.get() + times);
 }
 
-/// The number of statements that each step runs for a group of 100 batches: intake, a round, the outcomes,
-/// the polls, and the ends.
+/// The number of statements that each step runs for a group of 100 batches: intake, a round, the outcomes, the polls
+/// and the ends.
 fn statements_of_a_group(url: &DatabaseUrl) -> [usize; 5] {
     let store = Store::open(url, StoreOptions::default()).unwrap();
     let claims = register_worker(&store);
@@ -55,7 +55,7 @@ fn statements_of_a_group(url: &DatabaseUrl) -> [usize; 5] {
     [intake, round, outcomes, polls, ends]
 }
 
-/// Takes a batch of each service to its end.
+/// Processes a batch of each service until its end.
 fn process(claims: &ClaimStore, services: &[ServiceId]) -> [usize; 4] {
     let monitor = MonitorStore::new(claims.clone(), |_: Recorded<'_>| ());
     let names: Vec<String> = services.iter().map(ToString::to_string).collect();
@@ -84,16 +84,16 @@ fn group_runs_few_statements_on_postgres() {
     assert_eq!(counted, [8, 3, 4, 1, 5]);
 }
 
-/// A hundred rows are three chunks of 32 and four of one. A statement that is not run in chunks runs a hundred
-/// times.
+/// A hundred rows are three chunks of 32 and four of one, so seven runs. A statement that is not run in chunks runs a
+/// hundred times.
 #[test]
 fn group_runs_few_statements_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/counts.db", dir.path().display()).parse().unwrap();
     let counted = statements_of_a_group(&url);
-    // Events are a group and their rows.
+    // Events need one statement for the group and those for its rows.
     let events = 1 + 7;
-    // A round is counted for what is kept beside the file.
+    // A round is counted, because the count is stored beside the file.
     let others = [6 * 7 + 100, 2 * 7 + 1, 100 + 7, 7, 100 + 2 * 7];
     let [intake, round, outcomes, polls, ends] = others;
     let with_events = [intake + events, round + events, outcomes + events, polls, ends + events];

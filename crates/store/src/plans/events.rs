@@ -6,7 +6,7 @@ use crate::Store;
 pub(super) fn read_events(store: &Store, service: &ServiceId, batch: &ItemId) {
     let filter = EventFilter::default();
     let latest = store.events(&EventPosition::Latest, &filter, 9).unwrap().unwrap().next;
-    // It has seen a few groups, except those of transactions that were running.
+    // A position that has seen a few groups, except those of transactions that were running.
     let early = "e1.0.5-3-9-4-7".parse().unwrap();
     for position in
         [EventPosition::Oldest, EventPosition::After(latest), EventPosition::After(early)]

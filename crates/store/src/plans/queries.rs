@@ -1,4 +1,4 @@
-//! The plans of what operators look at: the queries of Diesel's query builder.
+//! The plans of operators' queries, which are built with Diesel's query builder.
 
 #[cfg(feature = "withdrawals")]
 mod pages;

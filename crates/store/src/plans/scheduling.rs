@@ -106,7 +106,7 @@ fn process_scheduled(claims: &ClaimStore) {
     dependencies::process(claims);
 }
 
-/// Sends conflicting batches one behind the other.
+/// Sends conflicting batches one after the other.
 fn process_pipeline(claims: &ClaimStore) {
     let store = claims.store();
     let all: Vec<NewBatch> =
@@ -123,7 +123,7 @@ fn process_pipeline(claims: &ClaimStore) {
     store.record(&first.iter().map(committed).collect::<Vec<_>>()).unwrap();
 }
 
-/// Ends a batch that more wait for than one commit looks at.
+/// Ends a batch for which more batches wait than one commit evaluates.
 fn free_many(claims: &ClaimStore) {
     let store = claims.store();
     let service: ServiceId = "plan::many".parse().unwrap();
@@ -170,7 +170,7 @@ fn load_idle_services(store: &Store) {
     );
 }
 
-/// A store for which the queues are full.
+/// A store with limits at which the queues are full.
 fn with_limits(url: &DatabaseUrl) -> Store {
     let intake_limits =
         IntakeLimits { open_batches_of_client: u64::MAX, ..options_with_limits().intake_limits };

@@ -6,7 +6,7 @@ use grid_batch_core::{
 
 use crate::Store;
 
-/// Stores a webhook, and what becomes of deliveries.
+/// Stores a webhook and results of deliveries.
 pub(super) fn use_webhooks(store: &Store) {
     let secret = WebhookSecret::new(vec![1]);
     let url = "http://example.com".to_owned();

@@ -137,7 +137,7 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     assert_eq!((step.kept.len(), step.moved.len()), (2, 3));
 }
 
-/// Pays a withdrawal that has failed, and has an operator decide about those that paid without an event.
+/// Pays a failed withdrawal, and records an operator's decisions about withdrawals that were mined without an event.
 fn correct_ends(claims: &ClaimStore, accounts: &[ServiceId]) {
     let store = claims.store();
     let (rejected, accepted) = (Outcome::Rejected, Outcome::Accepted);
@@ -171,7 +171,7 @@ fn correct_ends(claims: &ClaimStore, accounts: &[ServiceId]) {
     }
 }
 
-/// Signs for a withdrawal behind one that is under way, and closes both nonces.
+/// Signs for a withdrawal after the one under way, and closes both nonces.
 fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
     let store = claims.store();
     let taken = claims.take_next(account).unwrap().remove(0);
@@ -198,7 +198,7 @@ fn sign_ahead(claims: &ClaimStore, account: &[ServiceId]) {
     store.close_nonces(&attempt.service_id, &[outcome(nonce), outcome(nonce + 1)]).unwrap();
 }
 
-/// Has a pool parked, pays a withdrawal of the other one, and reads what waits.
+/// Parks a pool, pays a withdrawal of the other one, and reads what waits.
 fn park_pool(claims: &ClaimStore, account: &[ServiceId]) {
     let store = claims.store();
     let record = |taken: &TakenBatch, event| {
@@ -252,7 +252,7 @@ fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
     decide_about_nonces(store, service_id, nonce);
 }
 
-/// Decides about a range, has a gap filled, and starts the account at another nonce, and back.
+/// Decides about a range, requests that a gap be filled, and moves the next nonce of the account forward and back.
 fn decide_about_nonces(store: &Store, service_id: &ServiceId, nonce: u64) {
     let next = store.next_nonce(service_id).unwrap().unwrap();
     for (verb, first, last) in [
@@ -281,7 +281,7 @@ pub(super) fn record_on_postgres() -> Recording {
     let store = Store::open(&database.url().parse().unwrap(), StoreOptions::default()).unwrap();
     let worker = register_worker(&store);
     let accounts = load_withdrawals(&worker);
-    // Accounts have none, and the plan for an empty table is another one.
+    // The accounts have no undecided nonces yet, and the plan for an empty table is different.
     execute(
         &store,
         "insert into new_services (service_id, signer)

@@ -11,10 +11,10 @@ use grid_batch_support::lock;
 use super::{PendingBatch, due::RecordedStatus};
 use crate::batch::BatchKey;
 
-/// The attempts that queries in flight to the ledger are about.
+/// The attempts about which queries to the ledger are in flight.
 ///
-/// An answer names its batch and no attempt. Without the attempt of its query, an answer that was
-/// delayed for long could end a batch that was sent again meanwhile.
+/// An answer names its batch but not the attempt. Without the attempt of the query, a long-delayed answer could end a
+/// batch that was sent again meanwhile.
 #[derive(Default)]
 pub(crate) struct InFlightQueries(Mutex<HashMap<BatchKey, Query>>);
 
@@ -25,12 +25,12 @@ struct Query {
 }
 
 impl InFlightQueries {
-    /// With more queries than this in flight, all are forgotten: then their answers only count as
-    /// proof of a commit.
+    /// If there are more queries than this in flight, all are forgotten. Their answers then count only as proof of a
+    /// commit.
     const LIMIT: usize = 100_000;
 
-    /// Starts a query for each of these batches. A batch with a query in flight keeps the attempt of
-    /// its first query until that is answered.
+    /// Starts a query for each of these batches. A batch with a query in flight keeps the attempt of the first query
+    /// until it is answered.
     pub(crate) fn start(&self, batches: &[PendingBatch]) {
         let mut queries = lock(&self.0);
         if queries.len() + batches.len() > Self::LIMIT {
@@ -43,7 +43,7 @@ impl InFlightQueries {
         }
     }
 
-    /// The attempt that the query for a batch is about, if one is in flight.
+    /// The attempt that the query for a batch is about, if a query is in flight.
     pub(crate) fn attempt_id(&self, batch: &BatchKey) -> Option<AttemptId> {
         lock(&self.0).get(batch).map(|query| query.attempt_id)
     }
@@ -58,7 +58,7 @@ impl InFlightQueries {
         lock(&self.0).get(batch).is_some_and(|query| query.recorded.covers(status, now))
     }
 
-    /// The queries for these batches were answered or given up.
+    /// Records that the queries for these batches were answered or given up.
     pub(crate) fn finish(&self, batches: impl IntoIterator<Item = BatchKey>) {
         let mut queries = lock(&self.0);
         for batch in batches {
@@ -73,8 +73,8 @@ pub(crate) fn pending_key(batch: &PendingBatch) -> BatchKey {
 
 /// The change that a ledger's answer makes to the attempt that the query was about.
 ///
-/// Without the query, the answer may be about an attempt of a previous owner of the service. Then
-/// only a proof of a commit makes a change.
+/// If the query is not known, the answer may be about an attempt of a previous owner of the service, and only a proof
+/// of a commit makes a change.
 pub(super) fn status_change(
     batch: BatchKey,
     report: &StatusReport,

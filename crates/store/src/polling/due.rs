@@ -27,18 +27,18 @@ pub struct PendingBatch {
     id_text: String,
 }
 
-/// What was recorded of the last answer about a batch.
+/// What was recorded about the last answer for a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RecordedStatus {
-    /// The status that changes nothing about the batch; `None`: any may change it.
+    /// The status that does not change the batch; `None`: any status may change it.
     status: Option<LedgerStatus>,
     /// When the ledger was last asked.
     checked_at: Option<Timestamp>,
 }
 
 impl RecordedStatus {
-    /// How often an answer is recorded that changes nothing. A service may have a hundred batches under way,
-    /// and be asked for several times in a second.
+    /// How often an answer that changes nothing is recorded. A service may have a hundred batches under way and be
+    /// polled several times per second.
     const PAUSE: Duration = Duration::from_secs(1);
 
     /// Whether an answer with this status need not be recorded now.
@@ -72,9 +72,9 @@ impl BatchId for PendingBatch {
     }
 }
 
-/// Up to `count` batches of claimed services that are due: the least recently checked first, then in
-/// the order of submission. A held batch is due at the longest interval. A batch that was checked or
-/// submitted in the future is due: the clock was set back since.
+/// Up to `count` due batches of claimed services: the least recently checked first, then in the order of submission. A
+/// held batch is due at the longest interval. A batch that was checked or submitted in the future is due, because the
+/// clock was set back since.
 pub(super) fn due_batches(
     store: &Store,
     instance: &str,
@@ -107,8 +107,8 @@ const PENDING_COLUMNS: &str =
 /// Selects by core's [`PollPace::next_check`], rearranged so that no sum overflows: with `part` for
 /// `(last - submitted_at) / PART`, the next check is at `last + max(interval, min(longest, part))`.
 ///
-/// It reads all busy lanes and sorts them: as many as there are services with open batches, however
-/// long their queues are. An index in this order would have to change with each check.
+/// It reads and sorts all busy lanes. There are as many as services with open batches, however long their queues are.
+/// An index in this order would have to change with each check.
 fn due_batches_statement<'a>(
     dialect: Dialect,
     instance: &'a str,

@@ -1,5 +1,4 @@
-//! Following batches at the ledger: which to ask about, which are unresolved, and which questions
-//! are in flight.
+//! Follows batches at the ledger: which to ask about, which are unresolved, and which queries are in flight.
 
 mod answers;
 mod due;

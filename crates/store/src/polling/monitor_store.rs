@@ -17,14 +17,12 @@ use crate::{
     sql::{ClaimStore, StoreError, groups::GroupResult},
 };
 
-/// The store as a monitor sees it: which batches to ask the ledger about, and where to record the
-/// answers.
+/// The store as used by a monitor: it returns which batches to ask the ledger about, and records the answers.
 ///
-/// Each group of answers is one commit. After it, the subscriber is called with each change: a service may have
-/// another batch, or a batch to send again, or a held one. An answer that changes nothing is
-/// recorded once a second. An answer that comes too late changes nothing and is no error. Answers about
-/// services that another transaction keeps locked are given up, and the error names the services. Clones
-/// share their state.
+/// Each group of answers is one commit. After it, the subscriber is called with each change, because a service may have
+/// a next batch, a batch to send again, or a held one. An answer that changes nothing is recorded once a second. An
+/// answer that comes too late changes nothing and is not an error. Answers about services that another transaction
+/// keeps locked are given up, and the error names the services. Clones share their state.
 ///
 /// ```no_run
 /// use grid_batch_core::{BatchState, Recorded};
@@ -46,7 +44,7 @@ pub struct MonitorStore {
 }
 
 impl MonitorStore {
-    /// The batches of the services that `claims` holds; `subscriber` is called with each change.
+    /// Uses the batches of the services that `claims` holds. `subscriber` is called with each change.
     ///
     /// An answer counts for the epoch and attempt of its query. Without a query, it counts only as
     /// proof of a commit.

@@ -5,7 +5,7 @@ use crate::sql::{
     rows::{batch_id, claimed_by, service_id, service_rows},
 };
 
-/// The batches that follow those in the lanes of these services, of those that the instance claims.
+/// The batches that follow those in the lanes of these services, if the instance claims them.
 pub(super) fn next_batches(
     store: &Store,
     instance: &str,
@@ -30,10 +30,10 @@ pub(super) fn next_batches(
     rows.iter().map(|row| Ok((service_id(&row.service_id)?, batch_id(&row.batch_id)?))).collect()
 }
 
-/// How many batches of a service are asked about with one request.
+/// Limit on the number of batches of a service in one request.
 const NEXT_IN_ORDER: i64 = 8;
 
-/// The batches behind the head, in the order in which `install_next_heads` selects them.
+/// The batches after the head, in the order in which `install_next_heads` selects them.
 fn next_batches_statement<'a>(
     dialect: Dialect,
     instance: &'a str,
@@ -62,7 +62,7 @@ fn next_batches_statement<'a>(
     .text(/* claimant */ instance)
 }
 
-/// The first batch that waits for each of those in the lanes of services.
+/// For each batch in a lane, the first batch that waits for it.
 fn next_dependents_statement<'a>(
     dialect: Dialect,
     instance: &'a str,
@@ -86,7 +86,7 @@ fn next_dependents_statement<'a>(
     .text(/* claimant */ instance)
 }
 
-/// How many batches of a service that only wait for a lane are asked about at most.
+/// Limit on the number of batches of a service that only wait for a lane in one request.
 const NEXT_OF_SERVICE: i64 = 100;
 
 /// The first batches of a service that only wait for a lane.

@@ -1,5 +1,4 @@
-//! The batches about which evidence is looked for, and what the absence of a batch means in a service that keeps the
-//! order.
+//! The batches for which evidence is searched, and what the absence of a batch means in a service that keeps the order.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -20,7 +19,7 @@ use crate::{
     },
 };
 
-/// Those of these batches that are unresolved, of claimed services.
+/// Those of these batches that are unresolved and belong to claimed services.
 pub(super) fn unresolved_batches(
     store: &Store,
     instance: &str,
@@ -65,7 +64,7 @@ fn unresolved_batches_statement<'a>(
 struct TransactionIds {
     /// All, in order.
     all: Vec<ItemId>,
-    /// Those that another batch of the service has, too.
+    /// Those that another batch of the service contains as well.
     shared: Vec<ItemId>,
 }
 
@@ -75,7 +74,7 @@ fn transaction_ids(
     batches: &[UnresolvedRow],
 ) -> Result<HashMap<i64, TransactionIds>, StoreError> {
     let same = same_transaction("own");
-    // This counts rows, because a planner turns `exists` into a join that may read all batches.
+    // This counts rows, because a planner would turn `exists` into a join that may read all batches.
     let statement = Statement::new(
         connection.dialect(),
         format!(
@@ -156,17 +155,17 @@ result_row! {
 
 type Resolved = (UnresolvedBatch, Resolution);
 
-/// The same resolutions, but for absent batches of services that keep the order.
+/// Returns the resolutions with changes for absent batches of services that keep the order.
 ///
-/// If the ledger has committed a later batch since this one was sent, it does not keep the order, or a
-/// restarted node has forgotten that this one is invalid: the batch is held. The absence of a batch counts only
-/// when all earlier ones that may be at the ledger are absent, too: otherwise the batch could be sent again
-/// before an earlier one that was lost, too.
+/// If the ledger has committed a later batch since this one was sent, then either it does not keep the order, or a
+/// restarted node has forgotten that this one is invalid; the batch is held. Otherwise, the absence of a batch counts
+/// only when all earlier batches that may be at the ledger are absent as well, because the batch could otherwise be
+/// sent again before an earlier lost one.
 pub(crate) fn in_order(
     store: &Store,
     resolutions: &[Resolved],
 ) -> Result<Vec<Resolved>, StoreError> {
-    // Whatever the window is: it may have been larger before a restart.
+    // The present window does not matter, because it may have been larger before a restart.
     let keeps_order = |service: &ServiceId| store.scheduler.strategy(service).keeps_order();
     let absent = || resolutions.iter().filter(|(_, resolution)| has_it_sent_again(resolution));
     let services: BTreeSet<&ServiceId> =
@@ -195,9 +194,9 @@ fn has_it_sent_again(resolution: &Resolution) -> bool {
 /// The batches in the lanes of a service that keeps the order.
 struct SentOrder {
     positions: HashMap<ItemId, i64>,
-    /// The first one that may be at the ledger, of those that are not known to be absent.
+    /// The first batch that may be at the ledger and is not known to be absent.
     first_at_ledger: Option<i64>,
-    /// Those that were committed last in each lane: when they were stored, and when they ended.
+    /// The last committed batch of each lane: when it was stored, when it ended, and its id.
     committed: Vec<(i64, i64, ItemId)>,
 }
 
@@ -235,11 +234,11 @@ impl SentOrder {
         Ok(order)
     }
 
-    /// What to record instead of the absence of a batch; `None`: its absence.
+    /// What to record instead of the absence of a batch; `None` if the absence is to be recorded.
     fn instead_of_absence(&self, batch: &UnresolvedBatch) -> Option<Resolution> {
         let position = *self.positions.get(&batch.batch_id)?;
         let sent_at = batch.submitted_at.as_micros();
-        // The position of a batch that missed a transaction is later than its `created_at`.
+        // A batch that missed a transaction has a position that is later than its `created_at`.
         let is_later = |(created_at, ended_at, _): &&(i64, i64, ItemId)| {
             *created_at > position && *ended_at > sent_at
         };

@@ -13,17 +13,17 @@ use crate::sql::{
     last_seen::{LastSeen, Seen},
 };
 
-/// What a look at the database has shown.
+/// The result of checking the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ServerFinding {
     Unchanged,
-    /// The server, or whether commits wait for a standby, has to be recorded.
+    /// The server, or whether commits wait for a standby, has changed and must be recorded.
     Moved,
     /// The latest commits may be lost, for this reason.
     Restored(String),
 }
 
-/// Checks the database of a store that was opened, and each connection from now on before it is used.
+/// Checks the database of an opened store, and from now on each new connection before it is used.
 pub(crate) fn checked(store: Store) -> Result<Store, StoreError> {
     check(&mut *store.pools.write()?, &store.last_seen, store.scheduler.events(), store.clock())?;
     let (last_seen, clock) = (Arc::clone(&store.last_seen), store.clock().clone());
@@ -77,7 +77,7 @@ fn log_loss(reason: &str, in_doubt: OpenBatchesInDoubt) {
          an operator decides: see \"A database that goes back\" in docs/operations.md");
 }
 
-/// Warns that another process has put open batches in doubt, unless that was before this process became
+/// Logs a warning that another process has put open batches in doubt, unless this happened before this process became
 /// an instance.
 fn log_restored(state: &DatabaseState, seen: &Seen) {
     if seen.instance.is_some() {
@@ -117,8 +117,8 @@ fn examine(state: &DatabaseState, server: Option<&DatabaseServer>, seen: &Seen) 
     }
 }
 
-/// Why the database is older than what this process has seen of it, or the one before on the same file.
-/// `None`: it is not, or open batches were put in doubt since.
+/// Why the database is older than the state that this process, or the previous one on the same file, has seen. `None`:
+/// it is not older, or open batches were put in doubt since.
 fn missing(state: &DatabaseState, seen: &Seen) -> Option<String> {
     if state.is_restored_since(seen) {
         return None;
@@ -190,7 +190,7 @@ mod tests {
         ] {
             assert!(is_restored(&examine(&state, Some(server), &seen())), "{state:?} {server:?}");
         }
-        // The setting stays after a recovery whose consequence was recorded.
+        // The setting remains after a recovery whose consequence was recorded.
         let later = DatabaseServer { recovered_to_target: true, ..server() };
         assert_eq!(examine(&state(), Some(&later), &seen()), Unchanged);
     }

@@ -1,8 +1,7 @@
 use crate::sql::{Statement, Store, StoreError, result_row};
 
 impl Store {
-    /// What the settings of the database may cost, one message for each setting that does not keep
-    /// every commit.
+    /// Warnings about the settings of the database, one for each setting that may lose commits.
     pub fn durability_warnings(&self) -> Result<Vec<String>, StoreError> {
         let Some(query) = self.dialect().durability_query() else { return Ok(Vec::new()) };
         let rows: Vec<Durability> =

@@ -24,7 +24,7 @@ pub struct OpenBatchesInDoubt {
 /// has the present epoch.
 const EPOCH_STEP: i64 = 1_000_000;
 
-/// Puts every open batch in doubt: heads at once, the batches behind them when they become heads.
+/// Puts every open batch in doubt: heads at once, and the batches after them when they become heads.
 ///
 /// Locks all services first, in the order in which everything else locks them.
 pub(super) fn mark(
@@ -57,7 +57,7 @@ fn record_mark(
     state: &DatabaseState,
     reason: &str,
 ) -> Result<(), StoreError> {
-    // Later than the last mark, even if the clock of this server is behind.
+    // The mark is later than the last one, even if the clock of this server is behind.
     let at = state.restored_at.map_or(state.now, |last| state.now.max(last.saturating_add(1)));
     let statement = Statement::new(
         connection.dialect(),
@@ -87,7 +87,7 @@ fn raise_epochs(connection: &mut Connection) -> Result<(), StoreError> {
 /// Applies [`Event::DatabaseRestored`] to the batches in all lanes, in one statement. Returns how many
 /// there are.
 ///
-/// A batch that is proved to be committed keeps its state, as `transition` says.
+/// A batch that is proved to be committed keeps its state, in accordance with `transition`.
 fn put_heads_in_doubt(
     connection: &mut Connection,
     sink: &EventSink,

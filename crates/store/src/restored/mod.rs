@@ -1,6 +1,5 @@
-//! Databases that went back to an earlier state, because they were restored from a backup or because a
-//! standby was promoted that did not have the last commits: how that is noticed, and what it does to
-//! open batches.
+//! Databases that went back to an earlier state, because they were restored from a backup or because a standby without
+//! the last commits was promoted: how this is noticed, and its effect on open batches.
 
 mod check;
 mod durability;

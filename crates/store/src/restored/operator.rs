@@ -20,11 +20,11 @@ use crate::{
 };
 
 impl Store {
-    /// Puts every open batch of a database in doubt that was restored from a backup: in the time that
-    /// was lost, each may have been sent. Nothing that is open now is submitted before evidence or an
-    /// operator's decision; batches that are added later are not affected.
+    /// Puts every open batch of a database that was restored from a backup in doubt, because each may have been sent in
+    /// the time that was lost. No batch that is open now is submitted before there is evidence or an operator's
+    /// decision. Batches that are added later are not affected.
     ///
-    /// Refuses while an instance runs, unless `even_if_running`. Repeating it is safe.
+    /// Fails while an instance runs, unless `even_if_running` is set. Repeating it is safe.
     pub fn mark_restored(
         &self,
         even_if_running: bool,
@@ -52,8 +52,8 @@ impl Store {
         Ok(in_doubt)
     }
 
-    /// Records that a database has moved to another server without any loss, so that no batch is put in
-    /// doubt when it is opened. Refuses while an instance runs.
+    /// Records that a database was moved to another server without any loss, so that no batch is put in doubt when it
+    /// is opened. Fails while an instance runs.
     pub fn mark_moved(&self, request: &OperatorRequest) -> Result<(), StoreError> {
         let url = self.pools.url();
         let lock = FileLock::acquire(url)?;
@@ -72,12 +72,12 @@ impl Store {
     }
 }
 
-/// Forgets what is stored beside an SQLite file: an operator has said what became of the database.
+/// Forgets what is stored beside an SQLite file, because an operator has stated what happened to the database.
 fn forget_seen(lock: Option<Arc<FileLock>>, request: &OperatorRequest) -> Result<(), StoreError> {
     lock.filter(|_| !request.dry_run).map_or(Ok(()), |lock| lock.forget())
 }
 
-/// On SQLite the lock beside the file excludes instances, and leases do not matter.
+/// Fails while an instance runs. On SQLite, the lock beside the file excludes instances, and leases do not matter.
 fn expect_stopped(connection: &mut Connection, url: &DatabaseUrl) -> Result<(), StoreError> {
     match url.kind() {
         #[cfg(feature = "sqlite")]
@@ -87,7 +87,7 @@ fn expect_stopped(connection: &mut Connection, url: &DatabaseUrl) -> Result<(), 
     }
 }
 
-/// Fails if the lease of an instance lasts. Part of a transaction.
+/// Fails if an instance has a lease that has not expired. Must be called in a transaction.
 pub(crate) fn expect_no_running_instances(connection: &mut Connection) -> Result<(), StoreError> {
     let dialect = connection.dialect();
     let clock = dialect.clock();

@@ -1,7 +1,7 @@
 use crate::sql::{Connection, Store, StoreError};
 
 /// A database transaction after whose commit batches are sent. It counts as a renewal of the instance, so that an
-/// earlier copy of the file is behind what the instance has stored beside it.
+/// earlier copy of the file is recognized by the number that the instance has stored beside it.
 #[derive(Debug)]
 pub(crate) struct CountedSend {
     instance: String,
@@ -9,7 +9,7 @@ pub(crate) struct CountedSend {
 }
 
 impl CountedSend {
-    /// Counts one, in its transaction. PostgreSQL notices a loss by other means.
+    /// Counts such a transaction, as a part of it. On PostgreSQL, a loss is noticed by other means.
     pub(crate) fn count(
         store: &Store,
         connection: &mut Connection,
@@ -29,7 +29,7 @@ impl CountedSend {
         Ok(renewals.into_iter().next().map(|renewals| Self { instance, renewals }))
     }
 
-    /// The transaction is committed, and nothing is sent yet.
+    /// Must be called after the commit of the transaction and before anything is sent.
     pub(crate) fn committed(counted: Option<Self>, store: &Store) {
         if let Some(Self { instance, renewals }) = counted {
             store.last_seen.renewed(&instance, renewals);

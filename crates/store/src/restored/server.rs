@@ -7,9 +7,9 @@ use crate::sql::{Connection, Statement, StoreError, result_row};
 /// The server that a database is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DatabaseServer {
-    /// Its system identifier and the oids of the database and of a table. A copy has others.
+    /// Its system identifier and the oids of the database and of a table. They differ in a copy.
     pub(super) id: String,
-    /// The timeline of its write-ahead log. Each promotion and each recovery starts another one.
+    /// The timeline of its write-ahead log. Each promotion and each recovery starts a new one.
     pub(super) timeline: i64,
     /// Whether commits wait for a standby.
     pub(super) synchronous: bool,
@@ -18,7 +18,7 @@ pub(super) struct DatabaseServer {
 }
 
 impl DatabaseServer {
-    /// The server of this connection; `None` for a file, and where the server does not tell.
+    /// The server of this connection; `None` for a file, or if the server does not report it.
     pub(super) fn read(connection: &mut Connection) -> Result<Option<Self>, StoreError> {
         let Some(query) = connection.dialect().database_server_query() else { return Ok(None) };
         let rows = connection.load::<ServerRow>(&Statement::new(connection.dialect(), query));

@@ -13,9 +13,9 @@ result_row! {
         pub(super) registrations: i64,
         pub(super) restored_at: Option<i64>,
         pub(super) restored_reason: Option<String>,
-        /// How often the instance of this process has renewed, if it has a row.
+        /// How often the instance of this process has renewed its lease, if it has a row.
         pub(super) renewals: Option<i64>,
-        /// The time of the database.
+        /// The present time of the database.
         pub(super) now: i64,
     }
 }
@@ -25,8 +25,8 @@ impl DatabaseState {
         Self::load(connection, seen, "-- database_state", "")
     }
 
-    /// Locks the state until the end of the transaction. Of several instances that notice the same, one
-    /// acts and the others find it done.
+    /// Locks the state until the end of the transaction. If several instances notice the same, one acts and the others
+    /// find it done.
     pub(super) fn lock(connection: &mut Connection, seen: &Seen) -> Result<Self, StoreError> {
         let lock = connection.dialect().locking("for update of d");
         Self::load(connection, seen, "-- lock_database_state", lock)
@@ -57,12 +57,12 @@ impl DatabaseState {
         rows.into_iter().next().ok_or_else(|| StoreError::corrupt("database_state has no row"))
     }
 
-    /// Whether open batches were put in doubt since the last look of this process.
+    /// Whether open batches were put in doubt since this process last checked.
     pub(super) fn is_restored_since(&self, seen: &Seen) -> bool {
         self.restored_at > seen.restored_at
     }
 
-    /// What this process has seen, if this is the present state.
+    /// The present state in the form of what this process has seen.
     pub(super) fn as_seen(&self, seen: &Seen) -> Seen {
         let instance = seen.instance.as_ref();
         Seen {

@@ -1,5 +1,5 @@
-//! Finds the batch that must end before another one, by the index. What covers everything, or addresses that
-//! earlier batches may lack in the index, waits for the newest open batch before it.
+//! Uses the index to find the batch that must end before another one. A batch that covers everything, or covers
+//! addresses that earlier batches may lack in the index, waits for the newest open batch before it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,9 +16,9 @@ use crate::{
 pub(crate) struct Blocker {
     pub(crate) position: i64,
     pub(crate) seq: i64,
-    /// The waiting batch depends on a transaction of the blocker.
+    /// Whether the waiting batch depends on a transaction of the blocker.
     pub(crate) is_dependency: bool,
-    /// The blocker is invalid, and what waits for it ends up to this position.
+    /// Set if the blocker is invalid and the batches that wait for it end, up to this position.
     pub(crate) ends_until: Option<i64>,
 }
 
@@ -27,24 +27,24 @@ impl Blocker {
         Self { position, seq, is_dependency: false, ends_until: None }
     }
 
-    /// It is invalid, and an operator has ended what follows up to a position before this batch.
+    /// Whether the blocker is invalid and an operator has ended its followers only up to a position before this batch.
     fn is_over_for(&self, batch: &PositionedBatch) -> bool {
         self.ends_until.is_some_and(|until| until < batch.position)
     }
 
-    /// A batch with a transaction that the waiting one depends on, which may be of another service.
+    /// A batch, possibly of another service, with a transaction that the waiting one depends on.
     pub(super) fn dependency(seq: i64) -> Self {
         Self { position: 0, seq, is_dependency: true, ends_until: None }
     }
 }
 
-/// Of the earlier open batches of its service that each of these batches conflicts with, the last one, by
-/// the number of the waiting batch.
+/// For each of these batches, the last earlier open batch of its service that it conflicts with, by the number of the
+/// waiting batch.
 ///
-/// Waiting for the last one only makes one edge for each batch, however many conflict. Those before it
-/// end before it or are found when it has ended.
+/// Waiting only for the last one needs one edge per batch, however many conflict. Earlier ones end before it or are
+/// found when it has ended.
 ///
-/// `group` has these batches and the others of their commit, which may be in no table yet.
+/// `group` contains these batches and the others of their commit, which may not be in any table yet.
 pub(super) fn find(
     connection: &mut Connection,
     group: &[PositionedBatch],
@@ -102,8 +102,8 @@ const FIND_CONFLICTS: &str = "-- find_conflicts
                          and n.kind = x.kind and n.position < x.position
                      order by n.position desc limit 1)";
 
-/// The same, without invalid batches whose followers end at an earlier position. It reads all of these
-/// that have the row, so it is used only where the last batch is one of them.
+/// The same without invalid batches whose followers end at an earlier position. It reads all such batches that have the
+/// row, so it is used only if the last batch is one of them.
 const FIND_OTHERS: &str = "-- find_other_conflicts
          select x.number, d.batch_seq, d.position,
              (select h.ends_until from halts h where h.batch_seq = d.batch_seq) as ends_until
@@ -156,12 +156,12 @@ result_row! {
     }
 }
 
-/// The number of a batch in its group, and the newest open batch before it, as its number and position.
+/// The number of a batch in its group, and the number and position of the newest open batch before it.
 type Newest = (usize, (i64, i64));
 
-/// The newest open batch of the service of each of these batches before a position.
+/// For each of these batches, the newest open batch of its service before a position.
 ///
-/// Those in `group` may be new, and in no table yet.
+/// Batches in `group` may be new and not be in any table yet.
 pub(super) fn find_newest_before(
     connection: &mut Connection,
     group: &[PositionedBatch],

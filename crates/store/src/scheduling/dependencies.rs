@@ -1,5 +1,5 @@
-//! What the transactions mean that a batch depends on: another batch that must end first, a question to the
-//! ledger, or that the batch cannot be submitted.
+//! Evaluates the transactions that a batch depends on: another batch may have to end first, the ledger may have to be
+//! asked, or the batch cannot be submitted.
 
 use std::collections::HashMap;
 
@@ -11,21 +11,22 @@ use crate::sql::{
     rows::{batch_id, same_transaction, service_id},
 };
 
-/// What the dependencies of a batch mean for it. A batch without a finding has none that is open.
+/// What a batch must wait for because of its dependencies. A batch without such a state has no open dependencies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DependencyState {
-    /// A batch with one of them is open.
+    /// A batch with one of its dependencies is open.
     Waits {
         /// The other batch.
         blocker_seq: i64,
         /// Its service.
         service_id: ServiceId,
     },
-    /// These are in no batch that can be submitted before it. The ledger is asked whether it has them.
+    /// These transactions are in no batch that can be submitted before it. The ledger is asked whether it has them.
     Missing(Vec<Missing>),
-    /// One of them is only in batches that ended as invalid, and the ledger does not have it.
+    /// One dependency is only in batches that ended as invalid, and the ledger does not have it.
     Invalid(InvalidDependency),
-    /// One of them is in an invalid batch, and an operator has ended what that one stops, up to a position.
+    /// One dependency is in an invalid batch, and an operator has ended the batches that this one stops, up to a
+    /// position.
     EndedWith {
         /// The invalid batch.
         blocker_seq: i64,
@@ -34,7 +35,7 @@ pub(crate) enum DependencyState {
     },
 }
 
-/// A transaction that a batch depends on and misses.
+/// A transaction that a batch depends on and that is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Missing {
     /// The transaction.
@@ -43,7 +44,7 @@ pub(crate) struct Missing {
     pub(crate) invalid_seq: Option<i64>,
 }
 
-/// A transaction of an invalid batch, on which another one depends.
+/// A transaction of an invalid batch on which another batch depends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvalidDependency {
     /// The transaction.
@@ -77,7 +78,7 @@ pub(crate) struct Dependent<'a> {
 }
 
 impl<'a> Dependent<'a> {
-    /// A batch that has its position already.
+    /// A batch that already has its position.
     pub(super) fn positioned(batch: &'a PositionedBatch) -> Self {
         Self { position: Some(batch.position), ..Self::new(batch) }
     }
@@ -89,8 +90,8 @@ impl<'a> Dependent<'a> {
     }
 }
 
-/// What the dependencies of these batches mean, by the number of the batch. The ledger was asked about
-/// those in `absent` while the batches missed them, and does not have them.
+/// The dependency states of these batches, by the number of the batch. The ledger was asked about the transactions in
+/// `absent` while the batches missed them, and does not have them.
 pub(crate) fn find(
     connection: &mut Connection,
     batches: &[Dependent<'_>],
@@ -106,8 +107,8 @@ pub(crate) fn find(
     Ok(batches.iter().filter_map(finding).collect())
 }
 
-/// What the dependencies of new batches of one commit mean, which may depend on each other. They are in the
-/// order of their positions.
+/// The dependency states of new batches of one commit, which may depend on each other. They are in the order of their
+/// positions.
 pub(super) fn find_of_new(
     connection: &mut Connection,
     batches: &[PositionedBatch],
@@ -137,21 +138,21 @@ pub(super) fn find_of_new(
     Ok(findings)
 }
 
-/// What is known when batches are evaluated.
+/// The knowledge with which batches are evaluated.
 struct Judge<'a> {
     holders: Holders,
     known: HashMap<(i64, ItemId), Known>,
-    /// The ledger does not have these.
+    /// Transactions that the ledger does not have.
     absent: &'a [ItemId],
     /// The positions of the batches that are being stored.
     new: HashMap<i64, Option<i64>>,
 }
 
 impl Judge<'_> {
-    /// What the dependencies of a batch mean.
+    /// The dependency state of a batch.
     ///
-    /// What is invalid ends the batch, whatever else is missing; and it waits for no other batch as long as
-    /// anything is missing.
+    /// An invalid dependency ends the batch, whatever else is missing. As long as anything is missing, the batch does
+    /// not wait for another batch.
     fn all_of(&self, batch: &Dependent<'_>) -> Option<DependencyState> {
         let mut missing = Vec::new();
         let mut waits = None;
@@ -187,7 +188,7 @@ impl Judge<'_> {
         }
         let is_open = others.iter().any(|holder| matches!(holder.state, HolderState::Open(_)));
         match invalid {
-            // It had everything when it got its position.
+            // The batch missed nothing when it got its position.
             None if batch.position.is_some() => None,
             Some(invalid)
                 if self.is_absent(transaction_id)
@@ -207,9 +208,10 @@ impl Judge<'_> {
         self.absent.contains(&transaction_id)
     }
 
-    /// A batch waits only for what got its position before. Otherwise, two could wait for each other.
+    /// A batch waits only for batches that got their positions before it. Otherwise, two batches could wait for each
+    /// other.
     ///
-    /// If an invalid batch has the transaction, too, one that has it came again later, and may wait itself
+    /// If an invalid batch also contains the transaction, then the holder was stored again later and may itself wait
     /// for the batch that depends on it.
     fn may_wait(&self, batch: &Dependent<'_>, holder: &Holder, came_again: bool) -> bool {
         let position = match holder.state {
@@ -223,7 +225,7 @@ impl Judge<'_> {
     }
 }
 
-/// The latest invalid batch with a transaction, also if it is not stored any more.
+/// The latest invalid batch with a transaction, even if it is no longer stored.
 fn latest_invalid(
     transaction_id: ItemId,
     others: &[&Holder],
@@ -246,7 +248,7 @@ impl Dependent<'_> {
         self.position.is_none()
     }
 
-    /// Whether it ends with what an invalid batch of its service stops, by an operator's decision.
+    /// Whether it ends because an operator has ended the batches that an invalid batch of its service stops.
     fn ended_with(&self, holder: &Holder) -> Option<DependencyState> {
         let HolderState::EndsFollowing(until) = holder.state else { return None };
         let follows = holder.service_id == *self.service_id
@@ -255,7 +257,7 @@ impl Dependent<'_> {
     }
 }
 
-/// The batches that have each transaction which some batches depend on.
+/// For each transaction that batches depend on, the batches that contain it.
 type Holders = HashMap<ItemId, Vec<Holder>>;
 
 /// A batch with a transaction that others depend on.
@@ -271,16 +273,16 @@ struct Holder {
 enum HolderState {
     Committed,
     Invalid,
-    /// It ended as invalid, and what it stops waits for an operator.
+    /// It ended as invalid, and the batches that it stops wait for an operator.
     Halted,
-    /// It ended as invalid, and what it stops ends up to this position.
+    /// It ended as invalid, and the batches that it stops end, up to this position.
     EndsFollowing(i64),
-    /// With its position, if it has one.
+    /// It is open; with its position, if it has one.
     Open(Option<i64>),
 }
 
 impl HolderState {
-    /// It ended as invalid, and no operator's decision is awaited.
+    /// Whether it ended as invalid and no operator's decision is awaited.
     const fn is_invalid(self) -> bool {
         matches!(self, Self::Invalid | Self::EndsFollowing(_))
     }
@@ -324,16 +326,16 @@ fn load_holders(
     Ok(holders)
 }
 
-/// What is known about a dependency of a batch from before.
+/// What is already known about a dependency of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// The ledger was found to have it, or an operator accepts it as it is.
+    /// The ledger was found to have it, or an operator accepts that it is missing.
     Found,
-    /// This batch has it and ended as invalid; retention may have removed it since.
+    /// This batch contains it and ended as invalid; retention may have removed the batch since.
     Invalid(i64),
 }
 
-/// What is known about the dependencies of these batches, by the number of the batch and the transaction.
+/// What is already known about the dependencies of these batches, by the number of the batch and the transaction.
 fn load_known(
     connection: &mut Connection,
     batches: &[Dependent<'_>],

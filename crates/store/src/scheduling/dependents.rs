@@ -1,5 +1,6 @@
-//! The batches that wait for a batch. Those that the commit of its end does not evaluate are left to the job. Many of one
-//! service are freed a part at a time, so that a batch that comes meanwhile waits only for the parts before it.
+//! The batches that wait for a batch. Those that the commit of its end does not evaluate are left to the job. Many
+//! dependents of one service are freed in parts, so that a batch that is added meanwhile waits only for the parts
+//! before it.
 
 use std::collections::BTreeSet;
 
@@ -22,15 +23,15 @@ pub(crate) struct Dependents {
     pub(crate) more: bool,
 }
 
-/// Up to `count` waiting batches that wait for these, in the order of their positions for each; and all
-/// in the lanes of these services.
+/// Up to `count` waiting batches that wait for these, in the order of their positions for each, and all such batches in
+/// lanes of these services.
 pub(crate) fn find_dependents(
     connection: &mut Connection,
     blockers: &[i64],
     services: &BTreeSet<ServiceId>,
     count: usize,
 ) -> Result<Dependents, StoreError> {
-    // The rows come in the order of the index. Sorting would read all of them.
+    // The rows come in the order of the index. Sorting would have to read all of them.
     let statement = Statement::new(
         connection.dialect(),
         "-- find_dependents
@@ -48,7 +49,7 @@ pub(crate) fn find_dependents(
     Ok(Dependents { waiting, more })
 }
 
-/// Up to `count` batches that wait for this one, from the one after a position and batch.
+/// Up to `count` batches that wait for this one, after a position and batch.
 pub(crate) fn find_waiting_of(
     connection: &mut Connection,
     blocker: i64,
@@ -71,8 +72,8 @@ pub(crate) fn find_waiting_of(
     rows.iter().map(|row| Ok(row.read()?.1)).collect()
 }
 
-/// The batches in lanes of these services that wait for one of these: the pipeline strategy sends a batch
-/// while an earlier one that it conflicts with is under way.
+/// The batches in lanes of these services that wait for one of these. They exist because the pipeline strategy sends a
+/// batch while an earlier one that it conflicts with is under way.
 fn find_in_lanes(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
@@ -119,7 +120,7 @@ pub(crate) fn insert_changed(
     }
     seqs.sort_unstable();
     seqs.dedup();
-    // A row that changed is not removed by a job that has read it before.
+    // If a row has changed, a job that has read it before does not remove it.
     let statement = Statement::new(
         connection.dialect(),
         "-- insert_changed_blockers
@@ -144,12 +145,12 @@ result_row! {
         pub(crate) batch_seq: i64,
         pub(crate) changed_at: i64,
         pub(crate) service_id: String,
-        /// Not set: it got its position.
+        /// Whether it has ended; otherwise it got its position.
         pub(crate) ended: bool,
     }
 }
 
-/// Up to `count` of them, from the one after `after`.
+/// Up to `count` of them after `after`.
 pub(crate) fn find_changed(
     connection: &mut Connection,
     after: i64,
@@ -167,7 +168,7 @@ pub(crate) fn find_changed(
     connection.load(&statement)
 }
 
-/// Removes one, unless it changed since it was read.
+/// Removes one, unless it has changed since it was read.
 pub(crate) fn remove_changed(
     connection: &mut Connection,
     changed: &ChangedBlocker,
@@ -185,8 +186,8 @@ pub(crate) fn remove_changed(
 /// How many dependents are freed at once.
 pub(crate) const DEPENDENTS_AT_ONCE: usize = 128;
 
-/// Those of these services with more dependents to free, because the batches that were free after the last
-/// part are in lanes.
+/// Those of these services with more dependents to free, whose batches that were freed with the last part are in lanes
+/// now.
 pub(crate) fn find_due_services<'a>(
     connection: &mut Connection,
     scheduler: &Scheduler,
@@ -205,7 +206,7 @@ pub(crate) fn find_due_services<'a>(
     Ok(due)
 }
 
-/// A part of the dependents of locked services was freed, and there may be more.
+/// Records that a part of the dependents of locked services was freed and there may be more.
 pub(crate) fn begin_turns(
     connection: &mut Connection,
     scheduler: &Scheduler,

@@ -1,5 +1,5 @@
-//! What batches wait for: of new ones when they are stored, and of others when something has changed. A batch
-//! that misses nothing any more gets its position in the order of its service.
+//! Finds what batches wait for: new ones when they are stored, and others when something has changed. A batch that
+//! no longer misses anything gets its position in the order of its service.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -19,15 +19,14 @@ use crate::{
 /// What batches that have a position wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Evaluation {
-    /// The batch that must end first, by the number of the one that waits. A batch that is not in it is
-    /// free.
+    /// The batch that must end first, by the number of the waiting batch. A batch that is not in the map is free.
     pub(crate) blockers: HashMap<i64, Blocker>,
-    /// The batches that are not to be sent, because of their blockers, which have ended.
+    /// The batches that must not be sent because of their blockers, which have ended.
     pub(crate) ending: HashMap<i64, EndReason>,
-    /// What batches miss that had everything when they got their positions: a batch that they depend on has
-    /// ended as invalid, and the ledger is asked whether it has the transaction from another one.
+    /// What batches miss although they missed nothing when they got their positions: a batch that they depend on has
+    /// ended as invalid, and the ledger is asked whether it has the transaction from another batch.
     pub(crate) missing: HashMap<i64, Vec<Missing>>,
-    /// Blockers of services that are not locked, which may have ended meanwhile: the job looks at them.
+    /// Blockers of services that are not locked. They may have ended meanwhile, so they are left to the job.
     pub(crate) left: BTreeSet<i64>,
 }
 
@@ -36,7 +35,7 @@ pub(crate) struct Evaluation {
 pub(crate) enum EndReason {
     /// It depends on a transaction of an invalid batch, which the ledger does not have.
     Dependency(InvalidDependency),
-    /// An operator decided that what an invalid batch stops ends, up to this position.
+    /// An operator has decided that the batches that an invalid batch stops end, up to this position.
     Halt {
         /// The last position.
         until: i64,
@@ -60,7 +59,7 @@ pub(crate) fn evaluate(
     evaluate_with(connection, batches, locked, findings, &lengths)
 }
 
-/// Finds what batches wait for whose dependencies are known. Dependencies come first.
+/// Finds what batches with known dependencies wait for. Dependencies come first.
 pub(super) fn evaluate_with(
     connection: &mut Connection,
     batches: &[PositionedBatch],
@@ -90,7 +89,7 @@ impl Evaluation {
         self.ending.keys().filter_map(|seq| Some(self.blockers.get(seq)?.seq))
     }
 
-    /// What the job looks at, if it is also to end the batches that end.
+    /// The batches that are left to the job, if the job must also end the batches in `ending`.
     pub(super) fn left_with_ending(&self) -> impl Iterator<Item = i64> {
         self.left.iter().copied().chain(self.blockers_of_ending())
     }
@@ -112,7 +111,7 @@ impl Evaluation {
                 self.ending.insert(seq, EndReason::Halt { until });
                 blocker_seq
             }
-            // Until the ledger has answered, it is its own blocker: nothing frees it, and the end of the
+            // Until the ledger has answered, the batch is its own blocker, so that nothing frees it and the end of the
             // invalid batch does not find it again.
             DependencyState::Missing(missing) => {
                 self.missing.insert(seq, missing);
@@ -130,8 +129,8 @@ impl Evaluation {
     }
 }
 
-/// Adds new batches of locked services, in the order of their positions, to the index and to those that wait.
-/// Which of them become next is decided when the lanes are filled.
+/// Adds new batches of locked services, in the order of their positions, to the index and to the waiting batches. Which
+/// of them become next is decided when the lanes are filled.
 ///
 /// A batch that misses a transaction gets its position later.
 pub(crate) fn add_waiting(
@@ -166,8 +165,8 @@ pub(crate) fn add_waiting(
     insert_changed(connection, scheduler, left, now)
 }
 
-/// What new batches miss that are not stored yet, by the number of each: transactions that no stored batch
-/// can bring before it.
+/// The transactions that new batches, which are not stored yet, miss because no stored batch can provide them, by the
+/// number of the batch.
 pub(crate) fn find_missing_of_new(
     connection: &mut Connection,
     batches: &[&NewBatch],
@@ -196,7 +195,7 @@ pub(crate) fn find_missing_of_new(
     Ok(findings.into_iter().filter_map(missing).collect())
 }
 
-/// The batches that miss transactions, with these. Removes them from the findings.
+/// Removes the batches that miss transactions from the states, and returns them with these transactions.
 fn take_missing<'a>(
     batches: &'a [PositionedBatch],
     findings: &mut HashMap<i64, DependencyState>,
@@ -211,20 +210,19 @@ fn take_missing<'a>(
     batches.iter().filter_map(&mut take).collect()
 }
 
-/// What became of batches that missed transactions.
+/// The result for batches that missed transactions.
 #[derive(Debug, Default)]
 pub(crate) struct GivenPositions {
     /// Those that have a position now.
     pub(crate) positioned: Vec<Positioned>,
-    /// Those that are not to be sent.
+    /// Those that must not be sent.
     pub(crate) ending: Vec<(IncompleteBatch, EndReason)>,
-    /// Those that miss something still.
+    /// Those that still miss something.
     pub(crate) missing: Vec<(IncompleteBatch, Vec<Missing>)>,
 }
 
-/// Evaluates waiting batches without a position, of locked services. Those that miss nothing any more
-/// come after all others of their service. The ledger does not have the transactions in `absent`, which they
-/// miss.
+/// Evaluates waiting batches of locked services without a position. Those that no longer miss anything get positions
+/// after all others of their service. The ledger does not have the transactions in `absent`, which they miss.
 pub(crate) fn give_positions(
     connection: &mut Connection,
     scheduler: &Scheduler,

@@ -1,5 +1,5 @@
-//! The index of what open batches declare: an address with what a batch does there is a row. Addresses are only
-//! distinguished at the lengths that their service has in use.
+//! The index of what open batches declare. A row contains an address and how a batch accesses it. Addresses are
+//! distinguished only at the lengths that their service has in use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,7 +20,7 @@ pub(crate) struct PositionedBatch {
     pub(crate) access: DeclaredAccess,
 }
 
-/// What a batch declares, from its stored form. Without one, it conflicts with everything.
+/// What a batch declares, from its stored form. If there is none, the batch conflicts with everything.
 pub(super) fn decode(stored: Option<&[u8]>) -> Result<DeclaredAccess, StoreError> {
     stored.map_or_else(
         || Ok(DeclaredAccess::everything()),
@@ -33,11 +33,11 @@ pub(super) fn decode(stored: Option<&[u8]>) -> Result<DeclaredAccess, StoreError
 pub(super) enum AccessKind {
     /// The batch writes the address.
     Writes,
-    /// It reads it.
+    /// The batch reads the address.
     Reads,
-    /// It writes some longer address.
+    /// The batch writes some longer address.
     WritesBelow,
-    /// It reads some longer address.
+    /// The batch reads some longer address.
     ReadsBelow,
 }
 
@@ -55,7 +55,7 @@ impl AccessKind {
 /// An address with what a row says about it.
 pub(super) type Entry = (String, AccessKind);
 
-/// What a batch declares, with addresses of lengths that its service has in use only.
+/// What a batch declares, restricted to addresses of lengths that its service has in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndexedAccess(DeclaredAccess);
 
@@ -88,7 +88,7 @@ impl IndexedAccess {
         rows
     }
 
-    /// The rows that batches have with which this one conflicts.
+    /// The rows that conflict with this batch.
     pub(super) fn conflicting(&self, lengths: &Lengths) -> BTreeSet<Entry> {
         let mut entries = BTreeSet::new();
         for (prefixes, same, above) in [
@@ -116,19 +116,19 @@ impl IndexedAccess {
         entries
     }
 
-    /// The batches before this position may lack rows that this batch looks for; `None`: none lacks any.
+    /// Batches before this position may lack rows that this batch searches; `None`: no batch lacks any.
     pub(super) fn incomplete_before(&self, lengths: &Lengths) -> Option<i64> {
         let prefixes = self.0.writes().iter().chain(self.0.reads());
         prefixes.filter_map(|prefix| lengths.incomplete_before(prefix.as_str().len())).max()
     }
 }
 
-/// The lengths of the addresses that batches of a service have declared, each with the position from which
-/// on all batches have their rows for it.
+/// The lengths of the addresses that batches of a service have declared, each with the position from which on all
+/// batches have rows for it.
 ///
-/// Two lengths are always in use and not stored. No address is longer than a whole one, so batches have no
-/// rows for that. Rows for the empty address would be on every batch: what covers everything conflicts
-/// with the newest batch before it.
+/// Two lengths are always in use and not stored. No address is longer than a complete one, so batches have no rows of
+/// longer addresses for that length. Rows for the empty address would be needed for every batch, so a batch that covers
+/// everything waits for the newest batch before it instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Lengths(BTreeMap<usize, i64>);
 
@@ -136,10 +136,10 @@ pub(super) struct Lengths(BTreeMap<usize, i64>);
 pub(super) type ServiceLengths = HashMap<ServiceId, Lengths>;
 
 impl Lengths {
-    /// The most that are stored of one service. Each adds rows to all batches.
+    /// Limit on the lengths that are stored for one service. Each adds rows to all batches.
     const MOST: usize = 8;
 
-    /// Whether longer addresses of other lengths are cut.
+    /// Whether the limit is reached, so that addresses of other lengths are cut.
     fn are_used_up(&self) -> bool {
         self.0.len() >= Self::MOST
     }
@@ -167,7 +167,7 @@ impl Lengths {
         self.0.range(..length).map(|(length, _)| *length)
     }
 
-    /// The batches before this position may lack rows for this length.
+    /// Batches before this position may lack rows for this length.
     pub(super) fn incomplete_before(&self, length: usize) -> Option<i64> {
         match length {
             0 => Some(i64::MAX),
@@ -198,7 +198,7 @@ pub(super) fn load_lengths<'a>(
     Ok(lengths)
 }
 
-/// Reads the lengths of the services of new batches, with those that the batches bring.
+/// Reads the lengths of the services of new batches, and adds those of the new batches.
 pub(super) fn load_lengths_with_new(
     connection: &mut Connection,
     batches: &[PositionedBatch],
@@ -224,9 +224,8 @@ pub(super) fn load_lengths_with_new(
     Ok(lengths)
 }
 
-/// Removes the lengths of locked services that have used up theirs and whose batches have no rows any more:
-/// otherwise a client could use them up for good. While batches have rows, the lengths are needed to
-/// find these.
+/// Removes the lengths of locked services that have reached the limit and whose batches no longer have rows.
+/// Otherwise, a client could use them up for good. While batches have rows, the lengths are needed to find these.
 pub(super) fn remove_unused_lengths(
     connection: &mut Connection,
     lengths: &ServiceLengths,
@@ -285,8 +284,8 @@ pub(super) fn insert_addresses(
     )
 }
 
-/// Removes the rows of batches that have ended, by their keys. Lengths that came into use since a batch
-/// was stored only name rows that it does not have.
+/// Removes the rows of ended batches by their keys. Lengths that came into use after a batch was stored only add keys
+/// of rows that it does not have.
 pub(crate) fn remove_addresses(
     connection: &mut Connection,
     ended: &[PositionedBatch],

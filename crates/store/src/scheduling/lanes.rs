@@ -1,4 +1,4 @@
-//! The lanes of a service, and the installation of its next batches in them, by its strategy.
+//! The lanes of a service, and the installation of its next batches in them according to its strategy.
 
 use grid_batch_core::{AnyStrategy, LaneCounts, ServiceId, Strategy};
 
@@ -36,7 +36,7 @@ fn fill_service(
         lanes.counts.held += new_holds;
         let next = find_next(connection, service_id, strategy, strategy.room(lanes.counts))?;
         let installed = install(connection, service_id, &lanes, next)?;
-        // Their holds begin now, and may make room for others.
+        // The holds of these batches begin now and may make room for others.
         let held = installed.iter().filter(|row| row.held).count();
         filled.extend(installed);
         new_holds += held;
@@ -97,9 +97,9 @@ impl WaitingRow {
 #[derive(Debug, Default)]
 struct ServiceLanes {
     counts: LaneCounts,
-    /// In order.
+    /// The numbers of the idle lanes, in order.
     idle: Vec<i32>,
-    /// The number of the next lane that is made.
+    /// The number of the next lane to create.
     next: i32,
 }
 
@@ -125,7 +125,7 @@ fn load_lanes(
     })
 }
 
-/// Makes lanes. They get the epoch of the claim, which only changes under the lock of the service.
+/// Creates lanes. They get the epoch of the claim, which only changes under the lock of the service.
 pub(crate) fn make_lanes(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -197,9 +197,9 @@ result_row! {
         pub(crate) lane: i32,
         pub(crate) batch_id: Vec<u8>,
         pub(crate) batch_seq: i64,
-        /// It was stored before the database was restored.
+        /// Whether it was stored before the database was restored.
         pub(crate) restored: bool,
-        /// A hold begins with its turn.
+        /// Whether a hold begins with its turn.
         pub(crate) held: bool,
     }
 }

@@ -1,24 +1,25 @@
-//! Which open batches of a service may be under way together, where the ledger refuses access outside of
-//! what transactions declare.
+//! Which open batches of a service may be under way together, for ledgers that refuse access to anything that
+//! transactions do not declare.
 //!
-//! What a batch declares is stored at intake: its addresses in an index (`declared_addresses`), and the
-//! batch itself, while it is in no lane, in `waiting_batches` with the one earlier batch that must end
-//! before it. The strategy of the service, a rule of core, is applied when lanes are filled (`lanes`) and when a
-//! round is taken, so that it can be changed by a restart.
+//! At intake, the declared addresses of a batch are stored in an index (`declared_addresses`). While a batch is in no
+//! lane, it is in `waiting_batches`, with the one earlier batch that must end before it. The strategy of the service, a
+//! rule of core, is applied when lanes are filled (`lanes`) and when a round is taken, so that it can be changed by a
+//! restart.
 //!
-//! A batch that depends on a transaction of another one waits for it (`dependencies`). While a
-//! transaction is missing, the batch has no position in the order of its service, so that it stops no other
-//! one (`evaluate`, and the folder `missing`). If only an invalid batch has the transaction, the ledger decides. An
-//! invalid batch may stop others (the folder `halts`).
+//! A batch that depends on a transaction of another one waits for it (`dependencies`). While a transaction is missing,
+//! the batch has no position in the order of its service, so that it stops no other batch (`evaluate`, and the folder
+//! `missing`). If only an invalid batch has the transaction, the ledger decides. An invalid batch may stop others (the
+//! folder `halts`).
 //!
 //! An open batch of such a service is in a lane or in `waiting_batches`. Everything here runs under the
 //! lock of the service.
 //!
-//! What each function of `Strategy` is given comes from these statements:
+//! The arguments of each function of `Strategy` come from these statements:
 //!
 //! - `room`: `load_lanes`.
-//! - `may_follow`: `first_waiting` where the order is kept, or else `first_free`. The blocker was found when the batch was
-//!   stored or evaluated, by `find_dependencies`, `find_conflicts`, `find_newest_waiting` and `find_newest_in_lanes`.
+//! - `may_follow`: `first_waiting` if the order is kept, otherwise `first_free`. The blocker was found when the batch
+//!   was stored or evaluated, by `find_dependencies`, `find_conflicts`, `find_newest_waiting` and
+//!   `find_newest_in_lanes`.
 //! - `next`: `round_candidates`.
 //! - `is_stopped`: `first_halt`.
 //! - `lets_others_go`, after an end: `find_dependents` and `find_dependents_in_lanes`, whose blockers are found again.

@@ -45,7 +45,7 @@ pub(super) fn insert_unpositioned<'a>(
     )
 }
 
-/// Gives batches their positions, with what they wait for.
+/// Writes the positions of batches and what they wait for.
 pub(super) fn write_positions(
     connection: &mut Connection,
     batches: &[PositionedBatch],
@@ -62,7 +62,7 @@ pub(super) fn write_positions(
     )
 }
 
-/// Writes what batches wait for now. A batch in a lane has it there.
+/// Writes what batches wait for now. For a batch in a lane, it is written to the lane.
 pub(crate) fn write_blockers(
     connection: &mut Connection,
     batches: &[PositionedBatch],
@@ -185,7 +185,7 @@ pub(crate) fn count_incomplete(
 }
 
 result_row! {
-    /// A waiting batch, and what a lane needs of it.
+    /// A waiting batch, with the data that a lane needs.
     pub(super) struct WaitingRow {
         pub(super) batch_seq: i64,
         pub(super) position: i64,
@@ -202,8 +202,8 @@ impl WaitingRow {
     }
 }
 
-/// Why a batch waits that has this blocker. While the ledger is asked about a transaction that it misses, it is
-/// its own blocker.
+/// Why a batch with this blocker waits. While the ledger is asked about a missing transaction, the batch is its own
+/// blocker.
 pub(crate) fn blocked_by(
     batch_seq: i64,
     blocker_seq: Option<i64>,
@@ -219,7 +219,7 @@ pub(crate) fn blocked_by(
     })
 }
 
-/// Up to `count` batches of a service that wait for no other one, in order.
+/// Up to `count` batches of a service that do not wait for another batch, in order.
 pub(super) fn first_free(
     connection: &mut Connection,
     service_id: &ServiceId,

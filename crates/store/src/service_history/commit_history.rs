@@ -95,10 +95,10 @@ impl CommitHistory for Store {
     }
 }
 
-/// `tried`: a node may have accepted an earlier attempt, so the batch was proved to be new before that. Attempts in
-/// `not_accepted` certainly were not accepted.
+/// `tried`: a node may have accepted an earlier attempt, so the batch was proved to be new before that one. Attempts in
+/// `not_accepted` were certainly not accepted.
 ///
-/// Retention may have removed the last committed batch if it was not sent.
+/// If the last committed batch was not sent, retention may have removed it.
 fn read_history_statement<'a>(
     dialect: Dialect,
     service_id: &'a ServiceId,
@@ -128,14 +128,14 @@ fn read_history_statement<'a>(
     .bytes(batch_id.as_bytes())
 }
 
-/// The database went back, so nothing is known of the histories of its services any more. Part of a transaction.
+/// Forgets the histories of all services, because the database went back. Must be called in a transaction.
 pub(crate) fn forget_histories(connection: &mut Connection) -> Result<(), StoreError> {
     let sql = "-- forget_histories
          update service_histories set is_known = null where is_known";
     connection.execute(&Statement::new(connection.dialect(), sql)).map(drop)
 }
 
-/// Records which of these batches their clients declare to be new.
+/// Records which of these batches their clients declare as new.
 pub(crate) fn insert_declared_new<'a>(
     connection: &mut Connection,
     batches: impl Iterator<Item = (i64, &'a NewBatch)>,
@@ -157,7 +157,7 @@ pub(crate) fn declare_new(connection: &mut Connection, seqs: Vec<i64>) -> Result
     )
 }
 
-/// The batch in a lane and when it was taken; the last one that was committed there and when it ended.
+/// The batch in a lane and when it was taken, and the last committed batch of the lane and when it ended.
 type CommittedRow = (Option<Vec<u8>>, Option<i64>, Option<Vec<u8>>, Option<i64>);
 
 result_row! {

@@ -1,4 +1,4 @@
-//! Which batches services have ever committed, for ledgers that apply a batch again when it arrives again.
+//! Which batches services have ever committed, for ledgers that apply a batch again if it arrives again.
 
 mod commit_history;
 mod past_transactions;

@@ -20,8 +20,9 @@ pub(super) fn add_applied(
     store.pools.write()?.write_transaction(|connection| insert_keys(connection, keys))
 }
 
-/// Records the transactions of committed batches that are removed, if their service has a history. `committed` has
-/// the `seq` and the service of each batch. Runs in the transaction that removes the batches, before it removes them.
+/// Records the transactions of committed batches that are to be removed, if their service has a history. `committed`
+/// contains the `seq` and the service of each batch. Must be called in the transaction that removes the batches, before
+/// they are removed.
 pub(crate) fn keep_past_transactions(
     connection: &mut Connection,
     committed: &HashMap<i64, String>,
@@ -72,7 +73,7 @@ fn insert_keys(
     )
 }
 
-/// Those of these transactions of services that were applied with batches which are not stored.
+/// Those of these transactions that were applied with batches that are not stored.
 pub(crate) fn find_past_transactions<'a>(
     connection: &mut Connection,
     transactions: impl Iterator<Item = (&'a str, ItemId)>,
@@ -90,8 +91,8 @@ pub(crate) fn find_past_transactions<'a>(
     Ok(keys.iter().filter_map(|key| by_key.get(key.as_slice()).copied()).collect())
 }
 
-/// 16 bytes for a transaction of a service. They are of a hash, because a client can make transactions whose ids have
-/// the same bytes in many places: it signs them with the same nonce.
+/// A key of 16 bytes for a transaction of a service. It is part of a hash, because a client can create transactions
+/// whose ids have many bytes in common, by signing them with the same nonce.
 fn transaction_key(service_id: &str, transaction: &ItemId) -> TransactionKey {
     let hash = Sha256::new().chain_update(transaction.as_bytes()).chain_update(service_id);
     let hash: [u8; 32] = hash.finalize().into();

@@ -1,7 +1,8 @@
-//! The backend of the queries of Diesel's query builder, which are for either database, and how a session runs them.
+//! The backend of queries that are built with Diesel's query builder for either database, and the code with which a
+//! session runs them.
 //!
-//! In a module of its own because the derive imports the whole module that it stands in, and a
-//! type or import named `Connection` there would collide with Diesel's.
+//! It is a separate module, because the derive imports its whole module, in which a type or import named `Connection`
+//! would collide with Diesel's.
 
 #[cfg(feature = "postgres")]
 use diesel::pg::PgConnection;
@@ -19,8 +20,8 @@ pub(crate) enum AnyConnection {
     Sqlite(SqliteConnection),
 }
 
-/// Runs queries for [`MultiBackend`] on a connection of one database. The code that Diesel derives does the same, but it
-/// needs to own the connection, and does not let the names of tables be changed.
+/// Runs queries for [`MultiBackend`] on a connection of one database. The code that Diesel derives does the same, but
+/// needs to own the connection and does not allow changing the names of tables.
 mod run {
     use std::marker::PhantomData;
 
@@ -74,7 +75,7 @@ mod run {
         R::build_from_row(row).map_err(Error::DeserializationError)
     }
 
-    /// A query whose names of tables are in a namespace.
+    /// A query whose table names get a namespace.
     struct Qualified<Q, C> {
         query: Q,
         namespace: Namespace,
@@ -92,7 +93,7 @@ mod run {
         type SqlType = Untyped;
     }
 
-    // Without a static id, Diesel caches the prepared statement by its text, which the namespace is a part of.
+    // Without a static id, Diesel caches the prepared statement by its text, which includes the namespace.
     impl<Q, C> QueryId for Qualified<Q, C> {
         type QueryId = ();
         const HAS_STATIC_QUERY_ID: bool = false;
@@ -118,7 +119,7 @@ mod run {
         }
     }
 
-    /// The connections for which there are queries for both.
+    /// Connections on which queries for both databases can run.
     trait OneOfBoth: LoadConnection + MultiConnectionHelper {
         const DIALECT: Dialect;
 

@@ -11,11 +11,10 @@ use grid_batch_core::{InstanceId, LedgerIdentity};
 
 use super::{Store, error::ClaimError, file_lock::FileLock};
 
-/// The store as one instance sees it: it works on the services that it claims, and on no other.
+/// The store as used by one instance, which works only on the services that it claims.
 ///
-/// A claim lasts while the instance renews its lease, by the database's clock. A takeover raises the
-/// epoch of the service, and later writes of the previous owner change nothing. Clones are the same
-/// instance.
+/// A claim lasts while the instance renews its lease, by the database's clock. A takeover raises the epoch of the
+/// service, and later writes of the previous owner change nothing. Clones belong to the same instance.
 ///
 /// ```no_run
 /// use grid_batch_core::{ClaimKeeper, RoundStore};
@@ -46,7 +45,7 @@ pub struct ClaimStore {
     /// The ledger that the instance has confirmed.
     pub(crate) ledger: Arc<RwLock<Option<LedgerIdentity>>>,
     pub(crate) file_lock: Option<Arc<FileLock>>,
-    /// Whether the last renewal found that an operator drains the instance.
+    /// Whether an operator drains the instance, as of the last renewal.
     pub(crate) draining: Arc<AtomicBool>,
 }
 
@@ -61,7 +60,7 @@ impl ClaimStore {
         &self.store
     }
 
-    /// Whether an operator drains the instance, as the last renewal found.
+    /// Whether an operator drains the instance, as of the last renewal.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Relaxed)
     }
@@ -91,11 +90,11 @@ impl fmt::Debug for ClaimStore {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimOptions {
-    /// A name that identifies the instance across restarts and that no other instance has. Without
-    /// one, the services of a crashed instance stay claimed until the expiries.
+    /// A unique name that identifies the instance across restarts. Without a name, the services of a crashed instance
+    /// stay claimed until the expiries.
     ///
-    /// A new run takes over from an earlier run of its name as soon as the idle expiry of that run
-    /// is past, even services with a batch with a submitter: the earlier run must have ended.
+    /// As soon as the idle expiry of an earlier run with the same name has passed, a new run takes over its services,
+    /// even those with a batch with a submitter. The earlier run must therefore have ended.
     pub name: Option<String>,
     /// After this time without a renewal, other instances may take services without a batch with a
     /// submitter (column `expiry_1`).
@@ -107,7 +106,7 @@ pub struct ClaimOptions {
     pub longest_submission: Duration,
     /// Limit on the number of services that change their owner in one commit.
     pub step: usize,
-    /// Take no more than a fair share of all services, and release what is more.
+    /// Whether to take at most a fair share of all services and release the surplus.
     pub fair_share: bool,
 }
 
@@ -127,8 +126,8 @@ impl Default for ClaimOptions {
 impl ClaimOptions {
     /// Checks that no other instance can take over a service during a submission.
     ///
-    /// A batch that is taken before the idle expiry must be sent by the full expiry. If the expiries
-    /// are equal, batches are taken only while enough time is left.
+    /// A batch that is taken before the idle expiry must have been sent by the full expiry. If the expiries are equal,
+    /// batches are taken only while enough time is left.
     pub fn check(&self) -> Result<(), ClaimError> {
         let Self { idle_expiry, full_expiry, longest_submission, .. } = *self;
         let Some(between) = full_expiry.checked_sub(idle_expiry) else {
@@ -151,7 +150,7 @@ impl ClaimOptions {
     }
 }
 
-/// A duration as the databases store it, at most a century, so that no sum overflows.
+/// A duration as the databases store it, limited to a century so that no sum overflows.
 pub(crate) fn micros(duration: Duration) -> i64 {
     const CENTURY: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
     i64::try_from(duration.as_micros()).unwrap_or(CENTURY).min(CENTURY)

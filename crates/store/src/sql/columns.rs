@@ -1,4 +1,4 @@
-//! How the rows that a hand-written statement returns are read: each Rust type has the SQL type that a column of it has.
+//! How rows of hand-written statements are read: each Rust type defines the SQL type of its column.
 
 use diesel::{
     backend::Backend,
@@ -7,7 +7,7 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, SingleValue, SqlType, Text},
 };
 
-/// A type that a column is read as.
+/// A type as which a column can be read.
 pub(crate) trait ColumnType {
     type SqlType: SqlType + SingleValue;
 }
@@ -26,8 +26,8 @@ macro_rules! column_types {
 
 column_types! { bool: Bool, i32: Integer, i64: BigInt, String: Text, Vec<u8>: Binary }
 
-/// Defines a row that a hand-written statement returns: each field is the column of its name. Rows that are part of it
-/// come last.
+/// Defines a row of a hand-written statement. Each field is the column of the same name. Rows that are part of it come
+/// last.
 macro_rules! result_row {
     ($(#[$meta:meta])* $vis:vis struct $name:ident {
         $($(#[doc = $doc:literal])* $field_vis:vis $field:ident: $type:ty),*

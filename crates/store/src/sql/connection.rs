@@ -51,7 +51,7 @@ pub(crate) use on_either;
 pub(crate) struct Connection {
     pub(crate) session: Session,
     namespace: Namespace,
-    /// When it was returned to its pool, if it is one of the store's own.
+    /// When it was returned to its pool, if the pool belongs to the store.
     pub(super) returned_at: Option<Instant>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum Session {
     Sqlite(Held<SqliteConnection>),
 }
 
-/// Owns what it gives access to, or gives it back to its pool when it is dropped.
+/// Owns the value, or returns it to its pool when it is dropped.
 pub(crate) type Held<T> = Box<dyn DerefMut<Target = T> + Send>;
 
 /// A row that can be read from both databases.
@@ -114,7 +114,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Connects without setting anything in the session.
+    /// Connects without changing settings of the session.
     pub(super) fn establish(
         database: &DatabaseUrl,
         limits: SessionLimits,
@@ -178,7 +178,8 @@ impl Connection {
         }
     }
 
-    /// SQLite reports that a file system supports no write-ahead log only when asked.
+    /// Checks the journal mode, because SQLite reports only on request that a file system does not support a
+    /// write-ahead log.
     pub(super) fn check_journal_mode(&mut self, url: &DatabaseUrl) -> Result<(), StoreError> {
         if url.access() == Access::Read {
             return Ok(());
@@ -238,7 +239,7 @@ impl Connection {
         }
     }
 
-    /// Runs a statement and returns its rows, of up to three columns.
+    /// Runs a statement and returns its rows, which have up to three columns.
     pub(crate) fn load_tuples<T>(&mut self, statement: &Statement<'_>) -> Result<Vec<T>, StoreError>
     where
         Tuple<T>: Row,
@@ -287,8 +288,8 @@ impl Connection {
         self.execute(&self.statement(sql).rows(rows)).map(drop)
     }
 
-    /// Runs `work` in one writing transaction, which is rolled back if it fails. On a connection of a
-    /// pool, Diesel's own `transaction` would begin another one, which SQLite may refuse to let write.
+    /// Runs `work` in one writing transaction, which is rolled back if it fails. On a pooled connection, Diesel's own
+    /// `transaction` would begin another kind of transaction, in which SQLite may refuse to write.
     pub(crate) fn write_transaction<T, E: From<StoreError>>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, E>,

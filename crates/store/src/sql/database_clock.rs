@@ -8,15 +8,14 @@ use grid_batch_core::{Clock, MonotonicTime, Timestamp};
 use grid_batch_support::lock;
 use log::{info, warn};
 
-/// The database's clock, as this process follows it between measurements: a [`Clock`] whose time of
-/// day is the database's. Clones are the same clock.
+/// A [`Clock`] whose time of day is that of the database, which this process follows between measurements. Clones are
+/// the same clock.
 ///
-/// It is measured when a store is opened and with each renewal of a lease. In between it advances with
-/// the monotonic clock of the process. So the times that several machines store agree, up to the
-/// duration of a measurement, and a jump of a machine's own time of day changes none of them.
+/// It is measured when a store is opened and with each renewal of a lease. In between, it advances with the monotonic
+/// clock of the process. The times that several machines store therefore agree up to the duration of a measurement, and
+/// are not affected by a jump of a machine's own time of day.
 ///
-/// SQLite has no clock of its own: there it is the time of day of this machine, measured the same
-/// way.
+/// SQLite has no clock of its own, so the time of day of this machine is measured in the same way.
 #[derive(Clone)]
 pub struct DatabaseClock {
     machine: Arc<dyn Clock>,
@@ -24,7 +23,7 @@ pub struct DatabaseClock {
     measured: Option<Arc<Mutex<Measured>>>,
 }
 
-/// How much the clock of this machine is ahead of the database's.
+/// How far the clock of this machine is ahead of the database's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockSkew {
     /// In microseconds; negative if it is behind.
@@ -37,7 +36,7 @@ struct Measured {
     /// The database's time when the monotonic clock was at its origin. `None`: not measured yet.
     origin: Option<i64>,
     skew: ClockSkew,
-    /// The skew that was last warned of.
+    /// The skew about which a warning was last logged.
     warned: Option<ClockSkew>,
 }
 
@@ -50,19 +49,19 @@ pub(super) struct Reading {
 }
 
 impl ClockSkew {
-    /// Clocks that a time service sets differ by less than this.
+    /// Clocks that are synchronized by a time service differ by less than this.
     const TOLERATED: Duration = Duration::from_secs(3);
 
     fn size(self) -> Duration {
         Duration::from_micros(self.ahead_micros.unsigned_abs())
     }
 
-    /// Whether clocks that a time service sets may differ by so much.
+    /// Whether clocks that are synchronized by a time service may differ by this much.
     pub fn is_tolerated(self) -> bool {
         self.size() <= Self::TOLERATED
     }
 
-    /// Whether it differs from the other one by more than clocks usually do.
+    /// Whether it differs from the other skew by more than clocks usually drift.
     fn differs_from(self, other: Self) -> bool {
         let ahead_micros = self.ahead_micros.saturating_sub(other.ahead_micros);
         !Self { ahead_micros }.is_tolerated()
@@ -82,18 +81,18 @@ impl fmt::Display for ClockSkew {
 }
 
 impl DatabaseClock {
-    /// The clock of the database that a store is opened on, on a machine with these clocks. Until it
-    /// is measured, it shows the machine's time of day.
+    /// The clock of a store's database on a machine with these clocks. Until it is measured, it shows the machine's
+    /// time of day.
     pub fn new(machine: Arc<dyn Clock>) -> Self {
         Self { machine, measured: Some(Arc::default()) }
     }
 
-    /// A clock that is never measured and shows what `clock` shows, for tests that set the time.
+    /// A clock for tests that set the time. It is never measured, and shows the same as `clock`.
     pub fn simulated(clock: Arc<dyn Clock>) -> Self {
         Self { machine: clock, measured: None }
     }
 
-    /// How much this machine is ahead of the database, by the last measurement.
+    /// How far this machine is ahead of the database, according to the last measurement.
     pub fn skew(&self) -> ClockSkew {
         self.measured.as_ref().map_or(ClockSkew::default(), |measured| lock(measured).skew)
     }
@@ -133,7 +132,7 @@ impl Clock for DatabaseClock {
 }
 
 impl Measured {
-    /// A change of the database's clock that is larger than its drift and is reported.
+    /// The minimum change of the database's clock that is reported as a jump, because it is larger than the drift.
     const JUMP: i64 = 1_000_000;
 
     fn time_at(&self, monotonic: MonotonicTime) -> Option<Timestamp> {
@@ -141,9 +140,8 @@ impl Measured {
         self.origin.map(|origin| Timestamp::from_micros(origin).plus(elapsed))
     }
 
-    /// The database's clock was read at some moment between `before` and `after`. The present origin
-    /// is kept where it agrees with that, so that times do not go back and forth by the duration of a
-    /// measurement.
+    /// The database's clock was read at some moment between `before` and `after`. If the present origin agrees with
+    /// this, it is kept, so that times do not go back and forth by the duration of a measurement.
     fn follow(&mut self, reading: Reading) {
         let earliest = origin_of(reading.database, reading.after);
         let latest = origin_of(reading.database, reading.before);
@@ -161,7 +159,7 @@ impl Measured {
         self.origin = Some(origin);
     }
 
-    /// Warns of a skew once, and again when it has changed much.
+    /// Logs a warning about a skew once, and again when it has changed much.
     fn skew_is(&mut self, skew: ClockSkew) {
         self.skew = skew;
         let is_large = skew.differs_from(ClockSkew::default());
@@ -205,7 +203,7 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000)
     }
 
-    /// A machine whose time of day is 1,000 s, and a clock that was measured there: at 5,000 s.
+    /// A machine whose time of day is 1,000 s, and a clock that was measured as 5,000 s.
     fn measured() -> (Arc<ManualClock>, DatabaseClock) {
         let machine = Arc::new(ManualClock::at(at(1_000)));
         let clock = DatabaseClock::new(machine.clone());

@@ -36,7 +36,7 @@ impl Dialect {
         }
     }
 
-    /// The time by the database's clock, the only clock by which leases expire.
+    /// The time of the database's clock, which is the only clock by which leases expire.
     ///
     /// PostgreSQL's `now()` is the start of the transaction; after a wait for a lock it would be too
     /// early.
@@ -70,8 +70,8 @@ impl Dialect {
                 let of_server = server_settings(limits.idle_transaction);
                 format!("set client_min_messages = warning; {needed}{of_server}")
             }
-            // The log has the whole page of each random key that a commit writes, so pages are small. Only a
-            // new file gets them, and only before it has a log. The log is copied to it at 4 MB.
+            // The log contains the whole page of each random key that a commit writes, so pages are small. The page
+            // size can be set only for a new file that has no log yet. The log is copied to the file at 4 MB.
             #[cfg(feature = "sqlite")]
             Self::Sqlite => {
                 let needed =
@@ -85,8 +85,8 @@ impl Dialect {
         }
     }
 
-    /// The settings that the store relies on, also on a connection of another program, with the values that
-    /// [`settings_query`](Self::settings_query) shows.
+    /// The settings that the store relies on, even on a connection of another program, with the values that
+    /// [`settings_query`](Self::settings_query) returns.
     pub(crate) fn needed_settings(self, limits: SessionLimits) -> Vec<(&'static str, String)> {
         let lock_timeout = milliseconds(limits.lock).to_string();
         match self {
@@ -94,8 +94,7 @@ impl Dialect {
             // small, the planner would choose a sequential scan and keep it while the table grows. A
             // bitmap scan collects all matching rows before it returns the first.
             //
-            // A process that is frozen or cut off in a transaction keeps its locks until the server
-            // ends the session.
+            // A process that is frozen or cut off in a transaction keeps its locks until the server ends the session.
             #[cfg(feature = "postgres")]
             Self::Postgres => vec![
                 ("lock_timeout", lock_timeout),
@@ -110,8 +109,8 @@ impl Dialect {
                     milliseconds(limits.idle_transaction).to_string(),
                 ),
             ],
-            // With `synchronous` below FULL (2), the last commits could be lost in a power failure. A frozen
-            // process keeps its lock, but it is the only one that claims services.
+            // With `synchronous` below FULL (2), the last commits could be lost in a power failure. A frozen process
+            // keeps its lock, but no other process claims services.
             #[cfg(feature = "sqlite")]
             Self::Sqlite => vec![
                 ("busy_timeout", lock_timeout),
@@ -166,8 +165,8 @@ impl Dialect {
         }
     }
 
-    /// The id of the present transaction, by a name that PostgreSQL 12 has, too. `None`: writers exclude each other,
-    /// so commits become visible in the order of their numbers.
+    /// The id of the present transaction, by a function that also exists in PostgreSQL 12. `None`: writers exclude each
+    /// other, so commits become visible in the order of their numbers.
     pub(crate) fn transaction_id(self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "postgres")]
@@ -177,7 +176,7 @@ impl Dialect {
         }
     }
 
-    /// The first of the ids of transactions whose changes are not visible, except a few before it.
+    /// The first transaction id from which on changes are not visible, except for a few running transactions before it.
     pub(crate) fn first_invisible_transaction(self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "postgres")]
@@ -201,7 +200,7 @@ impl Dialect {
         }
     }
 
-    /// The name by which the catalog has a table of this namespace.
+    /// The name of a table of this namespace in the catalog.
     pub(crate) fn name_in_catalog(self, namespace: &Namespace, table: &str) -> String {
         match self {
             #[cfg(feature = "postgres")]
@@ -214,7 +213,8 @@ impl Dialect {
         }
     }
 
-    /// Creates the schema of a namespace. Who may not create one can still use one that exists.
+    /// Creates the schema of a namespace if it does not exist. A user without the right to create schemas can still use
+    /// an existing one.
     pub(crate) fn create_schema(self, namespace: &Namespace) -> Option<String> {
         match self {
             #[cfg(feature = "postgres")]
@@ -230,7 +230,7 @@ impl Dialect {
         }
     }
 
-    /// The type of a column with names, which are compared bytewise.
+    /// The type of a column with names that are compared bytewise.
     pub(crate) fn name_type(self) -> &'static str {
         match self {
             #[cfg(feature = "postgres")]
@@ -255,9 +255,8 @@ impl Dialect {
         }
     }
 
-    /// A query for what the schema consists of: the table, the column, index or foreign key, and whether it
-    /// restricts what can be stored. Expressions and conditions are left out, because servers print them
-    /// differently.
+    /// A query for the objects of the schema: the table, the column, index or foreign key, and whether it restricts
+    /// what can be stored. Expressions and conditions are left out, because servers print them differently.
     pub(crate) fn schema_objects_query(self, namespace: &Namespace) -> String {
         match self {
             #[cfg(feature = "postgres")]
@@ -340,7 +339,7 @@ impl Dialect {
         }
     }
 
-    /// The objects of [`schema_objects_query`](Self::schema_objects_query) of a database of this release.
+    /// The result of [`schema_objects_query`](Self::schema_objects_query) for a database of this release.
     pub(crate) fn schema_objects(self) -> &'static str {
         match self {
             #[cfg(feature = "postgres")]
@@ -423,7 +422,7 @@ impl Dialect {
 
     /// Starts a writing transaction that waits for each lock at most this long.
     ///
-    /// On SQLite, a transaction waits for the whole file, and not for a part of it.
+    /// On SQLite, a transaction waits for the whole file rather than for a part of it.
     pub(crate) fn begin_with_lock_limit(self, limit: Duration) -> Cow<'static, str> {
         match self {
             #[cfg(feature = "postgres")]
@@ -435,7 +434,7 @@ impl Dialect {
         }
     }
 
-    /// Whether the database is a file, which an earlier copy may replace.
+    /// Whether the database is a file, which may be replaced with an earlier copy.
     pub(crate) fn is_file(self) -> bool {
         match self {
             #[cfg(feature = "postgres")]
@@ -445,7 +444,7 @@ impl Dialect {
         }
     }
 
-    /// Whether transactions lock rows, and not the whole database.
+    /// Whether transactions lock rows rather than the whole database.
     pub(crate) fn locks_rows(self) -> bool {
         match self {
             #[cfg(feature = "postgres")]
@@ -527,7 +526,7 @@ pub(crate) fn may_connect_later(error: &ConnectionError, is_file: bool) -> bool 
     }
 }
 
-/// What a database error means for the caller, where that is known.
+/// What a database error means for the caller, if this is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
     Locked,

@@ -11,15 +11,15 @@ use std::{
 use grid_batch_core::EventListener;
 use grid_batch_support::lock;
 
-/// Whether a store writes events, in whose name, and who hears of commits with events.
+/// Whether a store writes events, for which instance, and the listeners for commits with events.
 #[derive(Default)]
 pub(crate) struct EventSink {
     is_off: bool,
     /// The instance of this process, once it is registered.
     instance: RwLock<Option<String>>,
     listeners: Mutex<Vec<EventListener>>,
-    /// The threads whose transactions have written events. One for all would be cleared by the commit of another
-    /// thread, before the events are visible.
+    /// The threads whose transactions have written events. A single flag would be cleared by the commit of another
+    /// thread before the events are visible.
     written: Mutex<HashSet<ThreadId>>,
     count: AtomicU64,
 }
@@ -47,18 +47,18 @@ impl EventSink {
         lock(&self.listeners).push(listener);
     }
 
-    /// How many events were written in transactions that may have been rolled back.
+    /// How many events were written, including those in transactions that may have been rolled back.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// So many events were written, and are visible after the commit.
+    /// Records that this many events were written. They are visible after the commit.
     pub(crate) fn written(&self, events: usize) {
         self.count.fetch_add(u64::try_from(events).unwrap_or(u64::MAX), Ordering::Relaxed);
         lock(&self.written).insert(thread::current().id());
     }
 
-    /// Tells the listeners if the transaction of this thread has written events. Is called after its commit.
+    /// Notifies the listeners if the transaction of this thread has written events. Must be called after its commit.
     pub(crate) fn committed(&self) {
         if !lock(&self.written).remove(&thread::current().id()) {
             return;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listener_is_told_of_each_commit_with_events() {
+    fn listener_is_called_for_each_commit_with_events() {
         let (sink, told) = (EventSink::new(true), Arc::new(AtomicUsize::new(0)));
         let count = Arc::clone(&told);
         sink.listen(Arc::new(move || {

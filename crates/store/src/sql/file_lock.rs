@@ -19,9 +19,9 @@ use super::{
     witness,
 };
 
-/// Excludes other processes from claiming services in the same SQLite file: a lock of the operating
-/// system on a file beside it, which ends with the process. The file also keeps what its process knows that
-/// the database has, so that the next one notices an earlier copy.
+/// Excludes other processes from claiming services in the same SQLite file. It is an operating system lock on a file
+/// beside the database, which ends with the process. The file also stores what the process has seen in the database, so
+/// that the next process notices an earlier copy.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     locked: File,
@@ -40,8 +40,8 @@ impl FileLock {
         }
     }
 
-    /// What the last instance has stored beside an SQLite database; the default if there is no such file. It is
-    /// never ahead of a database that has lost nothing.
+    /// What the last instance has stored beside an SQLite database; the default if there is no such file. It is never
+    /// ahead of a database that has lost nothing.
     pub(crate) fn kept(url: &DatabaseUrl) -> Seen {
         let Some(file) = url.file().and_then(|file| file.canonicalize().ok()) else {
             return Seen::default();
@@ -55,8 +55,8 @@ impl FileLock {
         })
     }
 
-    /// Writes this for the next process. The file is not synchronized to the disk: if the machine fails, the latest
-    /// numbers may be lost, and then only an older copy is noticed.
+    /// Writes this for the next process. The file is not synchronized to the disk. If the machine fails, the latest
+    /// numbers may be lost, and only an older copy of the database is then noticed.
     pub(crate) fn keep(&self, seen: &Seen) {
         if let Err(error) = witness::write(&self.locked, seen) {
             if !self.has_failed.swap(true, Relaxed) {
@@ -69,7 +69,7 @@ impl FileLock {
         self.has_failed.store(false, Relaxed);
     }
 
-    /// Empties the file, because an operator has said that the database was restored.
+    /// Empties the file, because an operator has stated that the database was restored.
     pub(crate) fn forget(&self) -> Result<(), StoreError> {
         let failed = |source| StoreError::LockFile { file: self.path.clone(), source };
         self.locked.set_len(0).map_err(failed)
@@ -99,8 +99,8 @@ fn path_beside(database: PathBuf) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// The file to which the path of a database led when it was opened. If another file is put in its place, the open
-/// connections go on with the removed one, and what they write is lost when the last one is closed.
+/// The file to which the path of a database led when it was opened. If the file is replaced, the open connections
+/// continue to use the removed file, and their writes are lost when the last one is closed.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenFile {
     path: PathBuf,
@@ -118,7 +118,7 @@ impl OpenFile {
         })
     }
 
-    /// Fails if the path leads to another file now, or to none.
+    /// Fails if the path now leads to another file or to none.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         #[cfg(unix)]
         match file_id(&self.path) {

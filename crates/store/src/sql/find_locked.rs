@@ -11,8 +11,8 @@ use super::{
     rows::{service_id, service_rows},
 };
 
-/// How many services are waited for one after the other. If so many stay locked, the others are taken
-/// for locked, too.
+/// The maximum number of services to wait for one after the other. If this many stay locked, the others are assumed to
+/// be locked as well.
 const MOST_TIMEOUTS: usize = 8;
 
 /// Locks the free ones of these services and their lanes until the end of the transaction, and returns
@@ -55,11 +55,11 @@ pub(crate) fn find_locked(
     locked.map(|(service, _)| service_id(service)).collect()
 }
 
-/// Those of these services that look locked whose lock outlasts a short wait: the others are only busy. They
-/// are on the list of locked services from then on.
+/// Those of these services whose lock outlasts a short wait; the others were only busy. They are added to the list of
+/// locked services.
 ///
-/// Our own transactions lock a service for most of the time if it has much to do, so that one attempt
-/// proves nothing. A service that is known to be locked is not waited for each time.
+/// The store's own transactions lock a busy service for most of the time, so a single attempt proves nothing. Services
+/// that are known to be locked are not waited for each time.
 pub(crate) fn find_stuck(
     store: &Store,
     look_locked: &BTreeSet<ServiceId>,
@@ -101,7 +101,7 @@ fn can_lock(store: &Store, service: &ServiceId) -> Result<bool, StoreError> {
     }
 }
 
-/// Takes locked services off the list that are free again, so that they do not stay on it until the next
+/// Removes services that are free again from the list of locked ones, so that they do not stay on it until the next
 /// change.
 pub(crate) fn forget_unlocked(store: &Store) -> Result<(), StoreError> {
     let services: BTreeSet<ServiceId> =

@@ -1,5 +1,5 @@
-//! Groups of changes of several services: each is one commit, unless rows of a service are locked.
-//! Then the group is split, so that one locked row stops no other service.
+//! Groups of changes of several services. Each group is one commit, unless rows of a service are locked. The group is
+//! then split, so that one locked row does not stop other services.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,21 +10,22 @@ use super::{
     find_locked::{find_locked, find_stuck},
 };
 
-/// How long a group or a request waits for a lock. Our own transactions hold theirs for a commit.
+/// How long a group or a request waits for a lock. The store's own transactions hold their locks only until their
+/// commit.
 pub(crate) const LOCK_LIMIT: Duration = Duration::from_millis(500);
-/// How long the parts of a group wait that has met a locked row.
+/// How long the parts of a group that has met a locked row wait.
 pub(crate) const SPLIT_LOCK_LIMIT: Duration = Duration::from_millis(100);
 
-/// What a group consists of.
+/// An item of a group.
 pub(crate) trait GroupItem: Clone {
     fn services(&self) -> impl Iterator<Item = &ServiceId>;
 }
 
-/// What became of a group.
+/// The result of a group.
 pub(crate) struct GroupResult<O> {
     /// The outcome of each item; `None` for one that was not committed.
     pub(crate) outcomes: Vec<Option<O>>,
-    /// Why items were not committed. If rows are locked, [`StoreError::ServicesLocked`].
+    /// Why items were not committed: [`StoreError::ServicesLocked`] if rows are locked.
     pub(crate) error: Option<StoreError>,
 }
 
@@ -38,8 +39,8 @@ impl<O> GroupResult<O> {
     }
 }
 
-/// Does `work` on all items, in one commit if no row of their services is locked for long. Otherwise
-/// in several, without the items of the services that are locked.
+/// Does `work` on all items in one commit, if no row of their services is locked for long. Otherwise uses several
+/// commits, without the items of locked services.
 pub(crate) fn commit_group<T: GroupItem, O>(
     store: &Store,
     items: &[T],
@@ -86,8 +87,7 @@ where
         self.commit_unlocked(locked)
     }
 
-    /// Commits the items of the services that are not locked now, and then those of the others, which may
-    /// only be busy.
+    /// Commits the items of services that are not locked now, and then those of the others, which may only be busy.
     fn commit_unlocked(&mut self, part: Part) -> Result<(), StoreError> {
         if part.is_empty() {
             return Ok(());
@@ -114,8 +114,8 @@ where
         }
     }
 
-    /// Commits the items of services that look locked, if a short wait shows that they were only busy: our
-    /// own transactions lock a service for most of the time if it has much to do.
+    /// Commits the items of services that look locked, if a short wait shows that they were only busy. The store's own
+    /// transactions lock a busy service for most of the time.
     fn commit_busy(&mut self, left: Part, locked: &BTreeSet<ServiceId>) -> Result<(), StoreError> {
         let stuck = find_stuck(self.store, locked)?;
         let is_busy = |at: &usize| self.items[*at].services().all(|id| !stuck.contains(id));
@@ -131,8 +131,7 @@ where
         }
     }
 
-    /// Finds the services with other locked rows by halving. The items of one service stay together
-    /// and in order.
+    /// Finds the services with other locked rows by bisection. The items of one service stay together and in order.
     fn split(&mut self, part: Part) -> Result<(), StoreError> {
         let firsts: BTreeSet<&ServiceId> = part.iter().filter_map(|at| self.first(*at)).collect();
         let Some(middle) = firsts.iter().nth(firsts.len() / 2).filter(|_| firsts.len() > 1) else {

@@ -48,12 +48,12 @@ pub struct Store {
     pub(crate) missing_of_signers: Arc<OpenCounts<SignerId>>,
     /// The batches of services that miss transactions.
     pub(crate) incomplete_of_services: Arc<OpenCounts<ServiceId>>,
-    /// The signer whose missing transaction was looked for last at the ledger.
+    /// The signer about whose missing transaction the ledger was last asked.
     pub(crate) last_signer: Arc<Mutex<Option<Vec<u8>>>>,
     #[cfg(feature = "withdrawals")]
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
-    /// Whether the ledger applies a batch again when it arrives again.
+    /// Whether the ledger applies a batch again if it arrives again.
     pub(crate) applies_again: Arc<AtomicBool>,
     clock: DatabaseClock,
 }
@@ -61,16 +61,15 @@ pub struct Store {
 /// How a store uses its database.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// Limit on the number of connections. On SQLite these read, and one more writes.
+    /// Limit on the number of connections. On SQLite, these are for reading, and there is one more for writing.
     pub connections: u32,
     /// The longest wait for a free connection and for a lock; at most a day.
     pub lock_timeout: Duration,
-    /// On PostgreSQL, the server ends a session that is idle in a transaction for this long, and both
-    /// sides give up a connection that is cut off for as long. Locks of an instance that is frozen
-    /// outlast that by little, so it must be shorter than the idle expiry of claims.
+    /// On PostgreSQL, the server ends a session that is idle in a transaction for this long, and both sides give up a
+    /// connection that is cut off for this long. Locks of a frozen instance last only slightly longer, so it must be
+    /// shorter than the idle expiry of claims.
     pub idle_transaction_timeout: Duration,
-    /// Gives the times that are stored. A clone of it is a clock for the parts that compare the time
-    /// with stored times.
+    /// The source of stored times. Components that compare the time with stored times must use a clone of it.
     pub clock: DatabaseClock,
     /// How much intake may store.
     pub intake_limits: IntakeLimits,
@@ -81,7 +80,7 @@ pub struct StoreOptions {
     pub scheduling: Arc<SchedulingRules>,
     /// Whether each change is also written as an event.
     pub writes_events: bool,
-    /// Where the tables are in a database that has others.
+    /// The namespace of the tables in a database that has other tables.
     pub namespace: Namespace,
 }
 
@@ -114,8 +113,8 @@ impl StoreOptions {
 }
 
 impl Store {
-    /// Opens the database as its URL allows: brings its schema up to date, or checks it. Does not look
-    /// at whether it was restored.
+    /// Opens the database, and brings its schema up to date or only checks it, depending on the access. Does not check
+    /// whether it was restored.
     pub(crate) fn connect(
         url: &DatabaseUrl,
         options: StoreOptions,
@@ -127,7 +126,7 @@ impl Store {
         Self::with_pools(pools, options, rules)
     }
 
-    /// Uses the connections of a program, whose database has the schema of this release.
+    /// Uses the connections of a program whose database has the schema of this release.
     pub(crate) fn connect_over(
         pool: ProgramPool,
         options: StoreOptions,
@@ -137,7 +136,7 @@ impl Store {
     }
 
     fn with_pools(pools: Pools, options: StoreOptions, rules: RulesOf) -> Result<Self, StoreError> {
-        // Read before the database is, which therefore has at least this.
+        // This is read before the database, which therefore has at least this state.
         let last_seen = Arc::new(LastSeen::starting_with(FileLock::kept(pools.url())));
         let locked = Arc::default();
         let StoreOptions { clock, intake_limits, .. } = options;
@@ -177,7 +176,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether the transactions of new batches are compared with those of batches that were removed.
+    /// Whether the transactions of new batches are compared with those of removed batches.
     pub(crate) fn refuses_past_transactions(&self) -> bool {
         self.applies_again.load(Relaxed)
     }
@@ -187,19 +186,19 @@ impl Store {
         &self.clock
     }
 
-    /// The services with a row that other transactions keep locked, as far as this process has met them.
-    /// Their batches wait.
+    /// The services with a row that other transactions keep locked, as far as this process has noticed. Their batches
+    /// wait.
     pub fn locked_services(&self) -> Vec<LockedService> {
         self.locked.list()
     }
 
-    /// Since when a row of this service is locked by another transaction, if it is, as far as this process has
-    /// met it.
+    /// Since when another transaction has kept a row of this service locked, if one does and this process has noticed
+    /// it.
     pub fn locked_since(&self, service_id: &ServiceId) -> Option<Timestamp> {
         self.locked.since(service_id)
     }
 
-    /// How many events this store has written since it was opened, with those of transactions that failed.
+    /// How many events this store has written since it was opened, including those of failed transactions.
     pub fn events_written(&self) -> u64 {
         self.scheduler.events().count()
     }

@@ -17,11 +17,11 @@ pub(crate) struct EndedBatch {
     pub(crate) state: BatchState,
 }
 
-/// What a part of the store above batches does when something happens to them, in the same transaction.
+/// Hooks by which a module above batches acts in the same transaction when something happens to them.
 ///
 /// By default, a method does nothing and costs nothing.
 pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
-    /// Batches have ended. Their lanes still have them.
+    /// Called when batches have ended, while they are still in their lanes.
     fn ended(
         &self,
         _connection: &mut Connection,
@@ -42,7 +42,7 @@ pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
         Ok(BTreeSet::new())
     }
 
-    /// Those of these batches, which are in lanes by pool, that no other one of their services overtakes.
+    /// Those of these batches, which are in lanes by pool, that no other batch of their services overtakes.
     fn not_overtaken(
         &self,
         _connection: &mut Connection,
@@ -62,7 +62,7 @@ pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Whether a batch tries a withdrawal, which decides how the batch ends unless it is held.
+    /// Whether a batch belongs to a withdrawal, which determines how the batch ends unless it is held.
     fn is_of_withdrawal(
         &self,
         _connection: &mut Connection,
@@ -71,7 +71,7 @@ pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
         Ok(false)
     }
 
-    /// Does what an operator asks for about the nonces of an account.
+    /// Does an operator's action on the nonces of an account.
     fn act_on_nonces(
         &self,
         _store: &Store,
@@ -81,7 +81,7 @@ pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
         Ok(ActionOutcome::Refused(ActionRefusal::WrongTarget { verb: action.verb }))
     }
 
-    /// What events of these batches tell beyond what happened to them, by the ids of the batches.
+    /// Additional details for the events of these batches, by the ids of the batches.
     fn event_details(
         &self,
         _connection: &mut Connection,
@@ -90,7 +90,7 @@ pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
         Ok(HashMap::new())
     }
 
-    /// The condition that retention removes `batches b`, which has ended.
+    /// The condition under which retention removes `batches b`, which has ended.
     fn is_removable(&self) -> Option<&'static str> {
         None
     }
@@ -101,7 +101,7 @@ pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
     }
 }
 
-/// The hooks of a build without any part that needs them.
+/// The hooks of a build in which no module needs them.
 #[cfg(any(test, not(feature = "withdrawals")))]
 #[derive(Debug)]
 pub(crate) struct NoHooks;

@@ -1,38 +1,43 @@
 /// How much intake may store. The default limits nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntakeLimits {
-    /// The most open batches of a service.
+    /// Limit on the number of open batches of a service.
     pub open_batches: u64,
-    /// The most open batches of a client that has authenticated, as far as they were added with a limit.
+    /// Limit on the number of open batches of an authenticated client. Batches that were added without a limit do not
+    /// count.
     ///
-    /// Requests of a client at the same moment may exceed this by a few.
+    /// Concurrent requests of a client may exceed this by a few.
     pub open_batches_of_client: u64,
-    /// The most missing transactions that batches of one signer may depend on, each counted with every batch.
+    /// Limit on the number of missing transactions on which batches of one signer depend, each counted once for every
+    /// batch.
     ///
-    /// Requests at the same moment may exceed this by a few.
+    /// Concurrent requests may exceed this by a few.
     pub missing_transactions_of_signer: u64,
-    /// The most batches of a service that miss transactions.
+    /// Limit on the number of batches of a service that miss transactions.
     ///
-    /// Requests at the same moment may exceed this by a few.
+    /// Concurrent requests may exceed this by a few.
     pub incomplete_batches: u64,
-    /// The most services that one signer has opened and in which no batch has ended yet.
+    /// Limit on the number of services that one signer has opened and in which no batch has ended yet.
     ///
-    /// Instances that open services at the same moment may exceed this, and the next, by a few.
+    /// Instances that open services concurrently may exceed this limit, and `new_services`, by a few.
     pub new_services_per_signer: u64,
-    /// The most services in which no batch has ended yet.
+    /// Limit on the number of services in which no batch has ended yet.
     pub new_services: u64,
 }
 
 impl IntakeLimits {
-    /// The limits that follow from the most open batches of a service. Those of a client have none.
+    /// The limits that follow from the limit of open batches of a service. The open batches of a client are not
+    /// limited.
     pub fn of_queue(open_batches: u64) -> Self {
-        /// Batches that miss transactions wait without end. One signer may fill this part of a queue with them.
+        /// Batches that miss transactions may wait forever. One signer may fill one in this many places of a queue with
+        /// them.
         const PART_OF_ONE_SIGNER: u64 = 10;
-        /// All signers together leave the rest to batches that can be sent.
+        /// All signers together may fill one in this many places, so that the rest is left for batches that can be
+        /// sent.
         const PART_OF_ALL_SIGNERS: u64 = 2;
-        /// The part of a queue that is the number of services in which no batch has ended yet, of one signer.
+        /// The limit of new services of one signer is the limit of open batches divided by this.
         const NEW_SERVICES_OF_SIGNER: u64 = 100;
-        /// The same of all signers together.
+        /// The same for all signers together.
         const NEW_SERVICES: u64 = 10;
         let part = |divisor: u64| (open_batches / divisor).max(1);
         Self {

@@ -4,8 +4,7 @@ use grid_batch_support::lock;
 
 use super::file_lock::FileLock;
 
-/// What this process knows that its database has. A database that has less went back to an earlier
-/// state.
+/// What this process has seen in its database. A database that has less went back to an earlier state.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen(Mutex<Memory>);
 
@@ -28,7 +27,7 @@ pub(crate) struct Seen {
 }
 
 impl LastSeen {
-    /// The memory of a process that starts with this, as an earlier one has stored it.
+    /// Starts with what an earlier process has stored.
     pub(crate) fn starting_with(seen: Seen) -> Self {
         Self(Mutex::new(Memory { seen, file: Weak::new() }))
     }
@@ -37,12 +36,12 @@ impl LastSeen {
         lock(&self.0).seen.clone()
     }
 
-    /// From now on, each change is also stored in the file, as long as it is locked.
+    /// Also stores each change in the file from now on, as long as the file is locked.
     pub(crate) fn keep_in(&self, file: Weak<FileLock>) {
         lock(&self.0).file = file;
     }
 
-    /// The database was found in this state, and what was lost is dealt with.
+    /// Records that the database was found in this state and any loss was handled.
     pub(crate) fn found(&self, found: Seen) {
         self.change(|seen| {
             seen.registrations = found.registrations;
@@ -54,7 +53,7 @@ impl LastSeen {
         });
     }
 
-    /// This process has registered as an instance.
+    /// Records that this process has registered as an instance.
     pub(crate) fn registered(&self, instance: &str, registrations: i64) {
         self.change(|seen| {
             seen.instance = Some((instance.to_owned(), 0));
@@ -62,7 +61,7 @@ impl LastSeen {
         });
     }
 
-    /// The instance has renewed so many times, or more often: commits are reported in any order.
+    /// Records that the instance has renewed at least this many times. Commits may be reported in any order.
     pub(crate) fn renewed(&self, instance: &str, renewals: i64) {
         self.change(|seen| match &mut seen.instance {
             Some((id, known)) if id == instance => *known = renewals.max(*known),
@@ -74,7 +73,7 @@ impl LastSeen {
         let mut memory = lock(&self.0);
         let before = memory.seen.clone();
         change(&mut memory.seen);
-        // Under the lock, so that the file never has an earlier state than the one that was written last.
+        // This is done under the lock, so that an earlier state never overwrites a later one in the file.
         match memory.file.upgrade() {
             Some(file) if memory.seen != before => file.keep(&memory.seen),
             _ => {}

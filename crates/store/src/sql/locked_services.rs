@@ -22,7 +22,7 @@ pub struct LockedService {
 #[derive(Debug, Default)]
 pub(crate) struct LockedServices {
     services: Mutex<BTreeMap<ServiceId, Lock>>,
-    /// When one of them was waited for again.
+    /// When a change last waited for one of them again.
     last_wait: Mutex<Option<MonotonicTime>>,
 }
 
@@ -45,9 +45,9 @@ struct Lock {
 }
 
 impl LockedServices {
-    /// A service that was not tried for longer than this is taken for free.
+    /// A service that was not tried for longer than this is assumed to be free.
     const FORGET_AFTER: Duration = Duration::from_secs(60);
-    /// For how long none of them is waited for again.
+    /// The pause before one of them is waited for again.
     const WAIT_PAUSE: Duration = Duration::from_secs(1);
 
     pub(crate) fn contains(&self, service: &ServiceId) -> bool {
@@ -58,7 +58,7 @@ impl LockedServices {
         lock(&self.services).get(service).map(|lock| lock.since)
     }
 
-    /// All of them, ordered by their ids.
+    /// All locked services, ordered by their ids.
     pub(crate) fn list(&self) -> Vec<LockedService> {
         let listed = |(service_id, lock): (&ServiceId, &Lock)| LockedService {
             service_id: service_id.clone(),
@@ -67,7 +67,7 @@ impl LockedServices {
         lock(&self.services).iter().map(listed).collect()
     }
 
-    /// These services could not be locked. Warns of those that could be before.
+    /// Records that these services could not be locked. Logs a warning about those that are new.
     pub(crate) fn found_locked(
         &self,
         services: impl IntoIterator<Item = ServiceId>,
@@ -94,12 +94,12 @@ impl LockedServices {
         }
     }
 
-    /// These services are not locked any more.
+    /// Records that these services are no longer locked.
     pub(crate) fn found_free<'s>(&self, services: impl IntoIterator<Item = &'s ServiceId>) {
         if lock(&self.services).is_empty() {
             return;
         }
-        // The iterator may ask this list, too, so it ends before the list is locked.
+        // The iterator may also use this list, so it is exhausted before the list is locked.
         let mut free: Vec<_> = services.into_iter().collect();
         let mut locked = lock(&self.services);
         free.retain(|service| locked.remove(*service).is_some());
@@ -108,7 +108,7 @@ impl LockedServices {
         }
     }
 
-    /// Whether a service is free if a look at its own row and its lane shows no lock.
+    /// Whether a service counts as free if its own row and lanes are not locked.
     pub(crate) fn looks_free(&self, service: &ServiceId, clock: &dyn Clock) -> bool {
         lock(&self.services).get(service).is_none_or(|lock| {
             lock.row == LockedRow::ServiceOrLane
@@ -116,8 +116,8 @@ impl LockedServices {
         })
     }
 
-    /// Which of these services, that look locked, are worth a short wait: those that are not on the list, and
-    /// from time to time one that is.
+    /// Which of these services, which look locked, are worth a short wait: those that are not on the list and, from
+    /// time to time, one that is.
     pub(crate) fn to_wait_for(
         &self,
         look_locked: &BTreeSet<ServiceId>,

@@ -1,7 +1,8 @@
 //! The schema of the database: its migrations, and which of them have run.
 //!
-//! Each migration records itself in `grid_batch_migrations`, so that it does not matter who runs it. Earlier releases let
-//! Diesel record them, in a table that a database shares with the migrations of other programs.
+//! Each migration records itself in `grid_batch_migrations`, so that it does not matter which program runs it.
+//! Databases of earlier releases have a record in Diesel's table, which may be shared with the migrations of other
+//! programs.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -26,12 +27,12 @@ pub use source::Migrations;
 
 /// The table with the versions of the migrations that have run.
 const RECORD: &str = "grid_batch_migrations";
-/// Where earlier releases have them.
+/// The table in which earlier releases record them.
 const EARLIER_RECORD: &str = "__diesel_schema_migrations";
-/// The tables that are no part of the schema.
+/// The tables that are not part of the schema.
 pub(super) const RECORDS: [&str; 2] = [RECORD, EARLIER_RECORD];
 
-/// The scripts of a migration, as they stand in its folder.
+/// The scripts of a migration, as in its folder.
 pub(super) struct Script {
     name: &'static str,
     up: &'static str,
@@ -50,29 +51,29 @@ fn scripts(dialect: Dialect) -> &'static [Script] {
 }
 
 impl Script {
-    /// The date and number of the name, as Diesel's tools write it.
+    /// The date and number of the name, in the format of Diesel's tools.
     fn version(&self) -> String {
         let (version, _) = self.name.split_once('_').unwrap_or((self.name, ""));
         version.replace('-', "")
     }
 }
 
-/// One step from no tables to the schema of this release.
+/// One migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlMigration {
     /// Migrations run in the order of their versions.
     pub version: String,
     /// The version and what the migration does.
     pub name: String,
-    /// Makes the step, and records it in the table `grid_batch_migrations`. Run it in one transaction.
+    /// Runs the migration and records it in the table `grid_batch_migrations`. Run it in one transaction.
     pub up: String,
-    /// Takes it back.
+    /// Reverts the migration.
     pub down: String,
 }
 
-/// The migrations of this release for a database, in order. [`Store::open`](crate::Store::open) runs those that are missing.
-/// A program that runs the migrations of its database itself runs them with its own, and then opens the store with
-/// [`Store::open_existing`](crate::Store::open_existing) or [`Store::over`](crate::Store::over).
+/// The migrations of this release for a database, in order. [`Store::open`](crate::Store::open) runs those that are
+/// missing. A program that runs the migrations of its database itself runs these with its own, and then opens the store
+/// with [`Store::open_existing`](crate::Store::open_existing) or [`Store::over`](crate::Store::over).
 ///
 /// ```
 /// use grid_batch_store::{Dialect, Namespace, migrations};
@@ -92,7 +93,7 @@ pub fn migrations(dialect: Dialect, namespace: &Namespace) -> Vec<SqlMigration> 
         .collect()
 }
 
-/// The steps of all migrations, in order, also those of parts that this build does not have.
+/// The steps of all migrations, in order, including those of parts that this build does not have.
 fn steps(dialect: Dialect) -> &'static [MigrationStep] {
     #[cfg(feature = "postgres")]
     static POSTGRES_STEPS: OnceLock<Vec<MigrationStep>> = OnceLock::new();
@@ -126,7 +127,7 @@ impl MigrationStep {
     }
 }
 
-/// Creates the table with the versions, and the schema that it is in.
+/// Creates the table with the versions and its schema.
 fn create_record(dialect: Dialect, namespace: &Namespace) -> String {
     let schema = dialect.create_schema(namespace).unwrap_or_default();
     let name = dialect.name_type();
@@ -138,7 +139,7 @@ fn create_record(dialect: Dialect, namespace: &Namespace) -> String {
 #[derive(Debug)]
 pub(super) struct StoredNames {
     pub(super) tables: HashSet<&'static str>,
-    /// With their tables.
+    /// The indexes, with their tables.
     pub(super) indexes: HashMap<&'static str, &'static str>,
 }
 
@@ -189,8 +190,7 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
 
 fn migrate_parts(connection: &mut Connection, parts: &[&'static Part]) -> Result<(), StoreError> {
     let lock = connection.dialect().lock_schema(connection.namespace());
-    // A transaction of SQLite waits for every other writer, which may be for long. A command that
-    // only reads must not.
+    // An SQLite transaction waits for every other writer, which may take long. A command that only reads must not wait.
     if lock.is_none() && Recorded::read(connection)?.is_complete(parts) {
         return expect_objects(connection, parts);
     }
@@ -204,21 +204,21 @@ fn migrate_parts(connection: &mut Connection, parts: &[&'static Part]) -> Result
         }
         adopt(connection, &recorded)?;
         run_missing(connection, &recorded, parts)?;
-        // Fails if the database is read-only. Otherwise the first batch would fail.
+        // This fails if the database is read-only. Otherwise the first batch would fail.
         connection.batch_execute(&format!("delete from {RECORD} where false"))?;
-        // In the transaction, so that a database of another build stays as it was.
+        // This is checked in the transaction, so that a database of another build is not changed.
         expect_objects(connection, parts)
     })
 }
 
-/// As [`migrate`], with the parts that this build does not have.
+/// Like [`migrate`], with the parts that this build does not have.
 #[cfg(test)]
 pub(super) fn migrate_all_parts(connection: &mut Connection) -> Result<(), StoreError> {
     migrate_parts(connection, &parts::PARTS.iter().collect::<Vec<_>>())
 }
 
-/// Records here the migrations that an earlier release has run. Its own record stays: an instance of that release, which
-/// may be running, would find no schema when it starts again, and run all its migrations.
+/// Records the migrations that an earlier release has run. That release's own record is kept, because an instance of it
+/// that is restarted would otherwise find no schema and run all its migrations.
 fn adopt(connection: &mut Connection, recorded: &Recorded) -> Result<(), StoreError> {
     if !recorded.is_to_adopt() {
         return Ok(());
@@ -264,8 +264,8 @@ pub struct SchemaVersion {
     pub found: Option<String>,
     /// The latest migration of this release.
     pub known: String,
-    /// What is not as this release has made it, although the version is that of this release: an earlier
-    /// build has made the tables.
+    /// Differences from the tables of this release, although the version is the same. They exist if an earlier build
+    /// has created the tables.
     pub differences: Vec<String>,
 }
 
@@ -276,7 +276,7 @@ impl SchemaVersion {
     }
 }
 
-/// Reads the version of the schema, without a write.
+/// Reads the version of the schema without writing.
 pub(crate) fn schema_version(connection: &mut Connection) -> Result<SchemaVersion, StoreError> {
     let recorded = Recorded::read(connection)?;
     let (found, known) = (recorded.latest(), recorded.latest_known());
@@ -294,7 +294,7 @@ pub(crate) fn no_schema(dialect: Dialect) -> SchemaVersion {
     SchemaVersion { found: None, known, differences: Vec::new() }
 }
 
-/// Checks that the database has the schema of this release, without a write.
+/// Checks that the database has the schema of this release without writing.
 pub(crate) fn check_schema(
     connection: &mut Connection,
     url: &DatabaseUrl,
@@ -311,8 +311,8 @@ pub(crate) fn check_schema(
     }
 }
 
-/// Fails if the database has withdrawals. A build that does not know them would end their batches without recording
-/// what that means for the withdrawals.
+/// Fails if the database has withdrawals. A build that does not know them would end their batches without recording the
+/// consequences for the withdrawals.
 pub(crate) fn expect_no_withdrawals(connection: &mut Connection) -> Result<(), StoreError> {
     if !has_table(connection, "withdrawals")? {
         return Ok(());
@@ -334,11 +334,11 @@ fn expect_objects(connection: &mut Connection, parts: &[&'static Part]) -> Resul
 /// The steps of migrations that have run.
 #[derive(Default)]
 struct Recorded {
-    /// All that this release knows.
+    /// All steps that this release knows.
     steps: &'static [MigrationStep],
-    /// `None`: there is no table with them.
+    /// The recorded steps; `None` if the table does not exist.
     own: Option<BTreeSet<String>>,
-    /// Those that earlier releases have run, or read. They run all steps of a migration.
+    /// The versions in the record of earlier releases, which run all steps of a migration.
     earlier: BTreeSet<String>,
 }
 
@@ -346,7 +346,7 @@ impl Recorded {
     fn read(connection: &mut Connection) -> Result<Self, StoreError> {
         let steps = steps(connection.dialect());
         let own = read_versions(connection, RECORD)?;
-        // Other programs record their migrations there, too.
+        // Other programs also record their migrations there.
         let earlier = read_versions(connection, EARLIER_RECORD)?.unwrap_or_default();
         let has_run = |step: &&MigrationStep| earlier.contains(&step.script.version());
         let earlier = steps.iter().filter(has_run).map(|step| step.version()).collect();
@@ -361,7 +361,7 @@ impl Recorded {
         self.own.is_none() && !self.earlier.is_empty()
     }
 
-    /// The steps that have not run, of these parts and of those that the database has.
+    /// The steps of these parts, and of the parts that the database has, that have not run.
     fn missing(&self, parts: &[&'static Part]) -> Vec<&'static MigrationStep> {
         let runs = |step: &&MigrationStep| {
             !self.versions().contains(&step.version())
@@ -375,7 +375,7 @@ impl Recorded {
         steps.any(|step| self.versions().contains(&step.version()))
     }
 
-    /// What a later release has run.
+    /// The migrations that a later release has run.
     fn unknown(&self) -> Vec<String> {
         let known: BTreeSet<String> = self.steps.iter().map(|step| step.version()).collect();
         self.versions().difference(&known).cloned().collect()
@@ -397,7 +397,7 @@ impl Recorded {
     }
 }
 
-/// The versions in a table, if there is one.
+/// The versions in a table, if it exists.
 fn read_versions(
     connection: &mut Connection,
     table: &str,
@@ -439,7 +439,7 @@ mod tests {
         }
     }
 
-    /// Creates the tables of batches only, and adds all parts later.
+    /// Creates only the tables of batches, and adds all parts later.
     fn add_parts(url: &str) {
         let namespace = Namespace::new("parts").unwrap();
         let mut connection = open(url, &namespace);
@@ -454,7 +454,7 @@ mod tests {
             migrate_parts(&mut connection, &[part]).unwrap();
         }
         assert!(!has(&mut connection).contains(&false));
-        // The tables are those of a database that had all parts from the start.
+        // The tables are the same as in a database that had all parts from the start.
         migrate_parts(&mut connection, &all).unwrap();
         // A build without parts ignores their tables.
         migrate_parts(&mut connection, &[]).unwrap();
@@ -484,8 +484,8 @@ mod tests {
         }
     }
 
-    /// Has a gas admin with a lane of a parked pool and one of another pool, whose withdrawal is held, and reverts the
-    /// migrations that the build before parked pools does not know.
+    /// Creates a gas admin with a lane of a parked pool and a lane of another pool whose withdrawal is held, and
+    /// reverts the migrations that a build without parked pools does not know.
     fn revert_parked_pools(url: &str) {
         const FIRST: &str = "20261124000013";
         let mut connection = open(url, &Namespace::default());

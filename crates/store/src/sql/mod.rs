@@ -1,5 +1,4 @@
-//! The database: connections, dialects, statements, rows and errors. Every other folder builds on
-//! this one.
+//! Database access: connections, dialects, statements, rows and errors. Every other folder builds on this one.
 
 pub(crate) mod any_connection;
 pub(crate) mod claim_handle;

@@ -1,8 +1,8 @@
-//! Where the tables of a store are in a database that has tables of others: in a schema of PostgreSQL, or with a prefix on
+//! The namespace of a store's tables in a database that has other tables: a schema on PostgreSQL, or a prefix on
 //! SQLite, which has no schemas.
 //!
-//! Statements and migrations name the tables without it. It is added to each text before the database gets it, so that
-//! nothing depends on the `search_path` of a session.
+//! Statements and migrations name the tables without the namespace. It is added to each text before it is sent to the
+//! database, so that nothing depends on the `search_path` of a session.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,9 +13,9 @@ use super::{
     migrations::{StoredNames, stored_names},
 };
 
-/// Keeps the tables of a store apart from other tables in the same database. The default does not.
+/// Separates the tables of a store from other tables in the same database. The default is no namespace.
 ///
-/// On PostgreSQL, it is the name of a schema; on SQLite, the tables are named with it and an underscore.
+/// On PostgreSQL, it is the name of a schema; on SQLite, table names are prefixed with it and an underscore.
 ///
 /// ```
 /// use grid_batch_store::{Namespace, StoreOptions};
@@ -27,7 +27,7 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Namespace(Option<Arc<str>>);
 
-/// The name cannot be that of a schema, or a prefix of names, on both databases.
+/// The name cannot be used as a schema and a prefix on both databases.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the namespace {name:?} must have up to 40 lower-case letters, digits and underscores, begin with a letter, and \
@@ -58,7 +58,7 @@ impl Namespace {
         self.0.as_deref()
     }
 
-    /// What the names of tables begin with on SQLite.
+    /// The prefix of table names on SQLite.
     #[cfg(feature = "sqlite")]
     pub(crate) fn prefix(&self) -> String {
         self.name().map_or_else(String::new, |name| format!("{name}_"))
@@ -74,7 +74,7 @@ impl Namespace {
         }
     }
 
-    /// As [`qualify`](Self::qualify), of a migration, which may also change the catalog of SQLite.
+    /// Like [`qualify`](Self::qualify), for a migration, which may also change the catalog of SQLite.
     pub(crate) fn qualify_script(&self, dialect: Dialect, sql: &str) -> String {
         let Some(name) = self.name() else { return sql.to_owned() };
         let qualifier = Qualifier::new(dialect, name, stored_names(dialect));
@@ -89,7 +89,7 @@ struct Qualifier<'a> {
     dialect: Dialect,
     namespace: &'a str,
     names: &'a StoredNames,
-    /// Whether texts in quotes can be names of tables.
+    /// Whether texts in quotes can be table names.
     literals: bool,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Qualifier<'a> {
         Self { dialect, namespace, names, literals: false }
     }
 
-    /// Writes a token, with the namespace if it is a name in it.
+    /// Writes a token, with the namespace if it is a name in the namespace.
     fn write(self, token: Token<'_>, place: &Place<'_>, next: &str, sql: &mut String) {
         let Some(name) = token.name else {
             sql.push_str(&self.literal(token.text));
@@ -142,7 +142,8 @@ fn qualified(text: &str, qualifier: Qualifier<'_>) -> String {
     sql
 }
 
-/// What the tokens before one say about it. Columns and results can have the names of tables.
+/// The context of a token, from the tokens before it. It is needed because columns and results can have the same names
+/// as tables.
 #[derive(Debug, Default)]
 pub(super) struct Place<'a> {
     pub(super) previous: &'a str,
@@ -153,7 +154,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A name after one of these is that of a table.
+    /// A name after one of these is a table name.
     const BEFORE_TABLES: [&'static str; 10] =
         ["from", "join", "into", "update", "table", "view", "references", "on", "exists", "using"];
     /// These end a list of tables.
@@ -171,7 +172,7 @@ impl<'a> Place<'a> {
         "for",
     ];
 
-    /// Whether a name here, which is followed by `next`, is that of a table.
+    /// Whether a name here, followed by `next`, is a table name.
     fn is_of_table(&self, next: &str) -> bool {
         self.previous != "."
             && (next.starts_with('.')
@@ -231,7 +232,7 @@ impl Token<'_> {
     }
 }
 
-/// Each token of a text, with what follows it.
+/// Each token of a text, with the text after it.
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = (Token<'_>, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -259,8 +260,8 @@ fn first_token(text: &str) -> Option<Token<'_>> {
     Some(Token { text: token, name })
 }
 
-/// The words of a statement that are names of tables and would get no namespace. Columns of two tables, and results, have
-/// the name of a table.
+/// The words of a statement that are table names but would not get a namespace. Two tables have columns, and some
+/// results, that are named like a table.
 #[cfg(test)]
 pub(crate) fn tables_without_namespace(dialect: Dialect, sql: &str) -> Vec<&str> {
     const COLUMNS: [&str; 1] = ["services"];

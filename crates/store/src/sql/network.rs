@@ -1,11 +1,11 @@
-//! What makes a broken network connection end on both sides.
+//! Settings that make a broken network connection end on both sides.
 
 use std::time::Duration;
 
-/// The URL for libpq with limits for a server that does not answer, except those that it sets itself.
+/// Adds limits for a server that does not answer to the URL for libpq, except those that the URL sets itself.
 ///
-/// `limit` is how long the network may lose everything before the connection is given up. Connecting
-/// may take as long, but not longer than [`CONNECT_LIMIT`].
+/// `limit` is how long all packets may be lost before the connection is given up. Connecting may take as long, but at
+/// most [`CONNECT_LIMIT`].
 pub(super) fn with_network_limits(url: &str, limit: Duration) -> String {
     let KeepAlive { idle, interval, count } = KeepAlive::within(limit);
     let connect = limit.min(CONNECT_LIMIT).as_secs().max(2);
@@ -36,7 +36,7 @@ pub(super) fn with_network_limits(url: &str, limit: Duration) -> String {
     text
 }
 
-/// The settings by which the server gives up a client that does not answer, in its own session.
+/// The session settings by which the server gives up a client that does not answer.
 pub(super) fn server_settings(limit: Duration) -> String {
     let KeepAlive { idle, interval, count } = KeepAlive::within(limit);
     let limit = limit.as_millis().clamp(1, 1 << 30);
@@ -62,7 +62,7 @@ impl KeepAlive {
     }
 }
 
-/// Where the parameters of a URL begin. As libpq reads it, a user and a password may contain `?`.
+/// Where the parameters of a URL begin. libpq allows `?` in the user and the password.
 fn query_start(url: &str) -> Option<usize> {
     let authority = url.find("://").map_or(0, |at| at + 3);
     let login_end = url[authority..].find(['@', '/']);

@@ -10,10 +10,10 @@ use grid_batch_support::{BoundedMap, lock};
 
 use super::StoreError;
 
-/// How much of something is open for each client, signer or service, as far as this process knows.
+/// The number of open items of each client, signer or service, as far as this process knows.
 ///
-/// A count reads all rows that may be open. So what is added is added to the last count, and another count is
-/// made only when that reaches the limit, and not too often.
+/// A count reads all rows that may be open. New items are therefore added to the last count, and the rows are counted
+/// again only when the sum reaches the limit, and not too often.
 #[derive(Debug)]
 pub(crate) struct OpenCounts<K>(Mutex<BoundedMap<K, Counted>>);
 
@@ -23,7 +23,7 @@ struct Counted {
     at: MonotonicTime,
 }
 
-/// How much a client, signer or service has while batches are added.
+/// The number for a client, signer or service while batches are added.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCount {
     known: u64,
@@ -36,10 +36,10 @@ impl OpenCount {
     }
 }
 
-/// The oldest are forgotten when there are more, and counted again.
+/// Limit on the number of keys. If there are more, the oldest are forgotten and later counted again.
 const MOST_KEYS: usize = 10_000;
 
-/// The time between two counts, for each row that a count may read.
+/// The minimum time between two counts, per row that a count may read.
 const PAUSE_OF_EACH: Duration = Duration::from_micros(20);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl<K: Clone + Eq + Hash> Default for OpenCounts<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> OpenCounts<K> {
-    /// What each of these has to which something may be added. Counts what must be counted.
+    /// The numbers for these keys, to which items are to be added. Counts rows where necessary.
     pub(crate) fn read(
         &self,
         new: BTreeMap<K, u64>,
@@ -75,14 +75,14 @@ impl<K: Clone + Eq + Hash + Ord> OpenCounts<K> {
         Ok(new.into_keys().map(known).collect())
     }
 
-    /// Remembers what was added. If the transaction fails, the next count finds that out.
+    /// Remembers what was added. If the transaction fails, the next count corrects the number.
     pub(crate) fn keep(&self, counts: &BTreeMap<K, OpenCount>) {
         for (key, count) in counts {
             self.added(key, count.added);
         }
     }
 
-    /// Whether what a client, signer or service has must be counted before so much is added.
+    /// Whether the rows of a client, signer or service must be counted before this many items are added.
     fn must_be_counted(&self, key: &K, new: u64, limit: u64, now: MonotonicTime) -> bool {
         let limit_of_pause = u32::try_from(limit).unwrap_or(u32::MAX);
         let pause = PAUSE_OF_EACH.saturating_mul(limit_of_pause).min(LONGEST_PAUSE);

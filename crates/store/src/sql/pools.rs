@@ -25,7 +25,7 @@ use super::{
     url::DatabaseUrl,
 };
 
-/// One pool of connections for writing and one for reading. On PostgreSQL they are the same pool, and in a program that
+/// One pool of connections for writing and one for reading. They are the same pool on PostgreSQL, and if a program
 /// lends its own.
 #[derive(Clone)]
 pub(crate) struct Pools {
@@ -36,7 +36,7 @@ pub(crate) struct Pools {
     limits: SessionLimits,
     file: Option<OpenFile>,
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
-    /// Tells these pools from others of the process.
+    /// Distinguishes these pools from others of the process.
     number: u64,
 }
 
@@ -46,7 +46,7 @@ enum SessionPool {
     Lent(ProgramPool),
 }
 
-/// Is called with each new connection before anything else uses it.
+/// Called with each new connection before anything else uses it.
 pub(crate) type ConnectionCheck = dyn Fn(&mut Connection) -> Result<(), StoreError> + Send + Sync;
 
 /// The next number of [`Pools`].
@@ -129,11 +129,11 @@ impl Pools {
         &self,
         check: impl Fn(&mut Connection) -> Result<(), StoreError> + Send + Sync + 'static,
     ) {
-        // There is one check for a store.
+        // There is only one check per store.
         let _ = self.check.set(Box::new(check));
     }
 
-    /// A connection that no other work waits for. A program that lends its pool has one less in it.
+    /// Opens a connection for exclusive use. If a program lends its pool, the connection is taken from the pool.
     pub(crate) fn connect(&self) -> Result<Connection, StoreError> {
         match &self.write {
             SessionPool::Own(_) => {
@@ -144,7 +144,7 @@ impl Pools {
         }
     }
 
-    /// Whether the connections are those of a program.
+    /// Whether the connections belong to a program.
     pub(crate) fn are_lent(&self) -> bool {
         matches!(self.write, SessionPool::Lent(_))
     }
@@ -182,8 +182,8 @@ impl Pools {
         }
     }
 
-    /// A connection to write with. Fails if another file is in the place of the database: what is written to
-    /// the one that is open would be lost.
+    /// A connection for writing. Fails if the file of the database was replaced, because writes to the open file would
+    /// be lost.
     pub(crate) fn write(&self) -> Result<PooledGuard, StoreError> {
         self.file.as_ref().map_or(Ok(()), OpenFile::check)?;
         self.get(&self.write)
@@ -215,7 +215,7 @@ impl Pools {
     }
 }
 
-/// A connection of a pool, of which it is a part again when this is dropped.
+/// A pooled connection, which is returned to its pool when this is dropped.
 pub(crate) type PooledGuard = Held<Connection>;
 
 fn failed_check(error: StoreError) -> diesel::r2d2::Error {
@@ -223,7 +223,7 @@ fn failed_check(error: StoreError) -> diesel::r2d2::Error {
     diesel::r2d2::Error::ConnectionError(ConnectionError::BadConnection(message))
 }
 
-/// A connection, within this limit.
+/// Gets a connection within this limit.
 pub(super) fn get<M: ManageConnection>(
     pool: &Pool<M>,
     limit: Duration,
@@ -241,8 +241,8 @@ pub(super) fn get<M: ManageConnection>(
     }
 }
 
-/// How long the pool waits for a connection before it opens one in place of those that broke in the
-/// meantime. It pauses for up to half of this between attempts to open one.
+/// How long the pool waits for a connection before it opens one to replace those that broke meanwhile. It pauses for up
+/// to half of this between attempts to open one.
 const CONNECTION_WAIT: Duration = Duration::from_millis(500);
 
 /// Opens connections for the pools.
@@ -267,7 +267,7 @@ impl Connection {
     /// Whether the server has closed the connection, as far as its socket shows.
     fn is_closed(&mut self) -> bool {
         match &mut self.session {
-            // The first pass reads what has arrived, the second one the end of the connection.
+            // The first pass reads what has arrived; the second one notices the end of the connection.
             #[cfg(feature = "postgres")]
             Session::Postgres(inner) => {
                 (0..2).any(|_| inner.notifications_iter().any(|read| read.is_err()))
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_connection_is_replaced_for_one_who_waits() {
+    fn broken_connection_is_replaced_for_a_waiting_caller() {
         let database = TestDatabase::create();
         let pools = pools(&database);
         let mut session = pools.write().unwrap();

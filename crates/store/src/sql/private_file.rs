@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-/// The options to create a file that belongs to its user alone, whatever the umask allows.
+/// The options to create a file that only its user may access, whatever the umask.
 pub(crate) fn create_private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -15,8 +15,8 @@ pub(crate) fn create_private() -> OpenOptions {
     options
 }
 
-/// Creates an empty file if there is none, which is an empty database for SQLite. SQLite would create it
-/// with the rights that the umask leaves; the files that it creates beside have those of the database.
+/// Creates an empty file if there is none, which SQLite treats as an empty database. SQLite itself would create it with
+/// the rights that the umask allows. The files that SQLite creates beside it get the rights of the database.
 #[cfg(feature = "sqlite")]
 pub(crate) fn prepare_database_file(path: &Path) -> io::Result<()> {
     if path.exists() { Ok(()) } else { create_private().open(path).map(|_: File| ()) }

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::{Connection, Store, StoreError, dialect::SessionLimits, pools::Pools};
 
-/// A connection of its own, to see whether the database answers. Nothing else waits for it. In a program that lends its
-/// pool, it is one of the pool, each time.
+/// Checks on a separate connection whether the database answers. Nothing else waits for this connection. If a program
+/// lends its pool, a connection of the pool is used for each check.
 pub struct DatabaseProbe {
     pools: Pools,
     connection: Option<Connection>,
@@ -17,7 +17,7 @@ impl Store {
 }
 
 impl DatabaseProbe {
-    /// A lock on the table that is read counts as no answer after this time.
+    /// If the table that is read is locked for longer than this, it counts as no answer.
     const LIMITS: SessionLimits =
         SessionLimits { lock: Duration::from_secs(1), idle_transaction: Duration::from_secs(5) };
 

@@ -50,7 +50,7 @@ impl From<Pool<ConnectionManager<SqliteConnection>>> for ProgramPool {
 }
 
 impl ProgramPool {
-    /// A connection, within this limit, and which stores have checked it.
+    /// Gets a connection within this limit, with the stores that have checked it.
     pub(super) fn get(
         &self,
         limit: Duration,
@@ -84,9 +84,9 @@ impl ProgramPool {
     }
 }
 
-/// Sets what the store needs in each session of a pool that a program lends to it: time limits, the isolation of
-/// transactions, and how queries are planned on PostgreSQL; a synchronized write-ahead log and foreign keys on SQLite.
-/// The program's own statements run with these settings, too.
+/// Sets what the store needs in each session of a pool that a program lends to it. On PostgreSQL, these are time
+/// limits, the isolation of transactions and planner settings; on SQLite, a synchronized write-ahead log and foreign
+/// keys. The program's own statements also run with these settings.
 ///
 /// ```no_run
 /// use diesel::{pg::PgConnection, r2d2::{ConnectionManager, Pool}};
@@ -155,7 +155,7 @@ pub(super) fn url_of(connection: &mut Connection) -> Result<DatabaseUrl, StoreEr
     Ok(DatabaseUrl::of_session(dialect, name))
 }
 
-/// The stores that have checked a connection. r2d2 keeps it with the connection.
+/// The stores that have checked a connection. r2d2 stores it with the connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CheckedBy(Arc<Mutex<BTreeSet<u64>>>);
 

@@ -1,5 +1,4 @@
-//! What operators look at is read with Diesel's query builder; hand-written SQL is for the
-//! statements that every batch runs through.
+//! Operators' queries use Diesel's query builder. Hand-written SQL is used for statements that process every batch.
 
 use diesel::{
     deserialize::FromSqlRow,
@@ -18,7 +17,7 @@ use super::{
 };
 
 impl Connection {
-    /// Runs a query and returns its rows. The plan tests know it by its name.
+    /// Runs a query and returns its rows. The name is for the plan tests.
     #[cfg_attr(not(test), expect(unused_variables, reason = "only the plan tests use the name"))]
     pub(crate) fn load_query<Q, R>(
         &mut self,
@@ -43,7 +42,7 @@ pub(crate) fn lane_holds_batch() -> _ {
     lanes::service_id.eq(batches::service_id).and(lanes::batch_seq.eq(batches::seq.nullable()))
 }
 
-/// Every batch, with its lane where it is in one.
+/// Every batch, with its lane if it is in one.
 #[auto_type]
 pub(crate) fn batches_with_lane() -> _ {
     batches::table.left_join(lanes::table.on(lane_holds_batch()))
@@ -107,7 +106,7 @@ impl BatchRecord {
         self.lane.is_none() && self.batch.ended_at.is_none()
     }
 
-    /// A batch in a lane has its progress there; any other has it in its own row.
+    /// The progress of a batch in a lane is stored in the lane; that of any other batch, in its own row.
     pub(crate) fn into_batch(self) -> Result<StoredBatch, StoreError> {
         let Self { batch, lane } = self;
         let lane = lane.unwrap_or_else(|| LaneColumns {

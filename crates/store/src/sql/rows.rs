@@ -17,7 +17,7 @@ pub(crate) const PROGRESS_COLUMNS: &str = "s.submitted, s.dlt_status, s.commit_p
 pub(crate) const DELAY_COLUMNS: &str =
     "s.delays, s.delayed_since, s.refusals, s.not_accepted, s.pool_parked";
 
-/// Whether a gate delays a batch. It ends a series of delays after attempts that failed.
+/// Whether a gate delays a batch. A closed gate ends a series of delays after failed attempts.
 pub(crate) fn is_parked(progress: Progress, delays: i32) -> bool {
     progress.state == BatchState::Delayed && delays == 0
 }
@@ -93,7 +93,7 @@ result_row! {
         pub(crate) delayed_since: Option<i64>,
         pub(crate) refusals: i32,
         pub(crate) not_accepted: i32,
-        /// The last attempt found that only the pool of the withdrawal is parked.
+        /// Whether the last attempt found that only the pool of the withdrawal is parked.
         pub(crate) pool_parked: bool,
     }
 }
@@ -170,8 +170,7 @@ pub(crate) fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A message as it can be stored: without zero characters, which PostgreSQL refuses, and cut to
-/// 4,096 bytes.
+/// A message in a form that can be stored: without zero characters, which PostgreSQL refuses, and cut to 4,096 bytes.
 pub(crate) fn storable(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 4096;
     let cut = &text[..text.floor_char_boundary(LONGEST)];
@@ -200,13 +199,13 @@ pub(crate) fn in_states(lane: &str, wanted: impl Fn(BatchState) -> bool) -> Stri
     format!("({})", states.join(" or "))
 }
 
-/// How far a stored time may be in the future without being wrong: the clocks of two instances
-/// differ by the duration of a measurement.
+/// How far a stored time may be in the future without being wrong, because the clocks of two instances may differ by
+/// the duration of a measurement.
 pub(crate) const AHEAD: i64 = 2_000_000;
 
-/// The condition that a lane has a batch to take: one that is not held. The first `?` is the present time, the
-/// second one is the present time plus [`AHEAD`]: a delay that began later than that is over, because the clock
-/// was set back since.
+/// The condition that a lane has a batch to take, which must not be held. The first `?` is the present time; the second
+/// one is the present time plus [`AHEAD`]. A delay that began later than that is over, because the clock was set back
+/// since.
 pub(crate) fn is_ready(lane: &str) -> String {
     let states = in_states(lane, BatchState::awaits_queuer);
     format!(
@@ -222,15 +221,15 @@ pub(crate) fn with_submitter(lane: &str) -> String {
 
 /// The condition that no lane `s` of the service of `row` meets `condition`.
 ///
-/// It counts, because a planner turns `not exists` into a join that may read all lanes.
+/// It counts rows, because a planner would turn `not exists` into a join that may read all lanes.
 pub(crate) fn no_lane(row: &str, condition: &str) -> String {
     format!(
         "(select count(*) from lanes s where s.service_id = {row}.service_id and {condition}) = 0"
     )
 }
 
-/// The condition that an instance has confirmed its ledger. A database that is bound to no ledger, as in
-/// a program that embeds the store without one, has nothing to confirm.
+/// The condition that an instance has confirmed its ledger. If the database is not bound to a ledger, as in a program
+/// that embeds the store without one, nothing needs to be confirmed.
 pub(crate) fn confirmed_ledger(instance: &str) -> String {
     format!(
         "({instance}.ledger_id is not null
@@ -240,17 +239,17 @@ pub(crate) fn confirmed_ledger(instance: &str) -> String {
 
 /// The condition that the instance `?` claims the service of a lane.
 pub(crate) fn claimed_by(lane: &str) -> String {
-    // A subquery for each lane: the planner turns `exists` into a join, and may begin with all
+    // This is a subquery for each lane, because the planner would turn `exists` into a join that may begin with all
     // services of the claimant.
     format!(
         "(select c.claimant from service_id_claims c where c.service_id = {lane}.service_id) = ?"
     )
 }
 
-/// The condition that the instance `?` may take batches of the service of a lane: it claims it, and neither the
-/// service nor the instance is paused or draining.
+/// The condition that the instance `?` may take batches of the service of a lane: it claims the service, and neither
+/// the service nor the instance is paused or draining.
 pub(crate) fn takeable_by(lane: &str) -> String {
-    // Reads no other rows than `claimed_by`, and the instance once.
+    // This reads the same rows as `claimed_by`, and the row of the instance once.
     format!(
         "(select case when c.paused_at is null then c.claimant end
              from service_id_claims c where c.service_id = {lane}.service_id)
@@ -261,7 +260,7 @@ pub(crate) fn takeable_by(lane: &str) -> String {
 
 /// The condition that `transactions t` has the same transaction as `row`.
 ///
-/// The index has only the first 7 bytes of an id, which PostgreSQL stores in 8.
+/// The index contains only the first 7 bytes of an id, which PostgreSQL stores in 8.
 pub(crate) fn same_transaction(row: &str) -> String {
     format!(
         "substr(t.transaction_id, 1, 7) = substr({row}.transaction_id, 1, 7)

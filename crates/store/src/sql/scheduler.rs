@@ -14,24 +14,24 @@ use super::{
     Connection, StoreError, event_sink::EventSink, hooks::BatchHooks, schema::database_state,
 };
 
-/// The rules of a store, where its events go, what else happens with a batch, and whether it has left something
-/// to the job that frees dependents.
+/// The scheduling rules of a store, its event sink and hooks, and whether it has left work to the job that frees
+/// dependents.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     rules: Arc<SchedulingRules>,
     events: EventSink,
     hooks: Arc<dyn BatchHooks>,
-    /// Whether they are those of the servers of the database.
+    /// Whether the rules are those of the servers of the database.
     rules_are_known: bool,
     may_halt: bool,
     dependents_wait: AtomicBool,
     ended_unsent: AtomicU64,
-    /// The services with many dependents that were freed only in part, and the last position of a batch that
-    /// was free then. The next part follows when these are in lanes.
+    /// The services with many dependents of which only a part was freed, and the last position of a batch that was free
+    /// then. The next part is freed when these batches are in lanes.
     turns: Mutex<HashMap<ServiceId, i64>>,
 }
 
-/// Whose rules of scheduling a store follows.
+/// Whose scheduling rules a store follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RulesOf {
     /// Those of its options.
@@ -40,7 +40,7 @@ pub(crate) enum RulesOf {
     Database,
 }
 
-/// The rules that the instance recorded which registered last. `None`: none has recorded any.
+/// The rules that the last registered instance recorded. `None`: no instance has recorded any.
 pub(crate) fn recorded_rules(
     connection: &mut Connection,
 ) -> Result<Option<SchedulingRules>, StoreError> {
@@ -68,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes the rules that an instance has recorded. `None`: none has.
+    /// Uses the rules that an instance has recorded. `None`: no instance has recorded any.
     pub(crate) fn set_recorded(&mut self, recorded: Option<SchedulingRules>) {
         self.rules_are_known = recorded.is_some();
         if let Some(rules) = recorded {
@@ -87,12 +87,12 @@ impl Scheduler {
         self.rules_are_known
     }
 
-    /// Where the events of changes go.
+    /// The sink of events.
     pub(crate) fn events(&self) -> &EventSink {
         &self.events
     }
 
-    /// What other parts do with batches.
+    /// The hooks of other modules.
     pub(crate) fn hooks(&self) -> &dyn BatchHooks {
         &*self.hooks
     }
@@ -113,42 +113,42 @@ impl Scheduler {
         self.rules.uses_declared_access
     }
 
-    /// Whether a batch may have to wait for an invalid one that is before it.
+    /// Whether a batch may have to wait for an earlier invalid batch.
     pub(crate) fn may_stop(&self) -> bool {
         self.keeps_positions() || self.may_halt
     }
 
-    /// Dependents of a batch are still to be evaluated.
+    /// Records that dependents of a batch are still to be evaluated.
     pub(crate) fn leave_dependents(&self) {
         self.dependents_wait.store(true, Ordering::Release);
     }
 
-    /// A part of the dependents of a service was freed. Batches were free then up to this position.
+    /// Records that a part of the dependents of a service was freed. Batches up to this position were free then.
     pub(crate) fn begin_turn(&self, service_id: &ServiceId, until: i64) {
         lock(&self.turns).insert(service_id.clone(), until);
     }
 
-    /// The batches that were free with the last part of the dependents of a service are in lanes.
+    /// Records that the batches that were free after the last part of a service's dependents are in lanes.
     pub(crate) fn end_turn(&self, service_id: &ServiceId) {
         lock(&self.turns).remove(service_id);
     }
 
-    /// Up to which position batches were free when a part of the dependents of a service was freed.
+    /// The position up to which batches were free when a part of the dependents of a service was freed.
     pub(crate) fn turn_of(&self, service_id: &ServiceId) -> Option<i64> {
         lock(&self.turns).get(service_id).copied()
     }
 
-    /// This many batches ended without being sent, because of another one.
+    /// Counts batches that ended without being sent because of another one.
     pub(crate) fn count_ended(&self, batches: usize) {
         self.ended_unsent.fetch_add(u64::try_from(batches).unwrap_or(u64::MAX), Ordering::AcqRel);
     }
 
-    /// How many batches ended without being sent since this was asked last.
+    /// How many batches ended without being sent since the last call.
     pub(crate) fn take_ended(&self) -> u64 {
         self.ended_unsent.swap(0, Ordering::AcqRel)
     }
 
-    /// Whether dependents were left since this was asked last.
+    /// Whether dependents were left since the last call.
     pub(crate) fn take_left_dependents(&self) -> bool {
         self.dependents_wait.swap(false, Ordering::AcqRel)
     }

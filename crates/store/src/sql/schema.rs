@@ -1,4 +1,4 @@
-//! The tables, as Diesel's query builder knows them.
+//! The definitions of the tables for Diesel's query builder.
 //!
 //! The migrations define the schema; a test compares these definitions with the migrated databases.
 

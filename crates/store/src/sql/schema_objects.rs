@@ -1,4 +1,4 @@
-//! The fingerprint of the schema: each column, index and foreign key as the database reports it, one in a line of
+//! The fingerprint of the schema: each column, index and foreign key as the database reports it, one per line of
 //! `migrations/*.objects`.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ result_row! {
     struct SchemaObject {
         table_name: String,
         object: String,
-        /// Whether it refuses rows that were stored without it.
+        /// Whether it may refuse rows that could be stored without it.
         restricts: bool,
     }
 }
@@ -26,8 +26,8 @@ impl SchemaObject {
     }
 }
 
-/// What this release expects and the database does not have, and what restricts its tables beyond that. What
-/// else it has is harmless, such as an operator's index.
+/// The objects that this release expects but the database does not have, and additional ones that restrict its tables.
+/// Other additional objects, such as an operator's index, are harmless.
 pub(super) fn schema_differences(
     connection: &mut Connection,
     parts: &[&'static Part],
@@ -77,7 +77,7 @@ mod tests {
         Dialect, dialect::SessionLimits, migrations::migrate_all_parts, namespace::Namespace,
     };
 
-    /// Compares the files with what all migrations make, or writes them.
+    /// Compares the files with the objects that all migrations create, or writes the files.
     fn check_file(url: &str) {
         let limit = Duration::from_secs(9);
         let limits = SessionLimits { lock: limit, idle_transaction: limit };

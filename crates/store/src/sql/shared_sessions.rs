@@ -1,6 +1,5 @@
-//! Notices a connection pooler that gives a session of the server to another client after each
-//! transaction or statement. Settings and prepared statements belong to a session, so this program
-//! cannot work behind one.
+//! Detects a connection pooler that gives a session of the server to another client after each transaction or
+//! statement. Settings and prepared statements belong to a session, so this program cannot work behind such a pooler.
 
 use diesel::{
     Connection, QueryResult, RunQueryDsl, connection::SimpleConnection, pg::PgConnection, sql_query,
@@ -9,23 +8,23 @@ use log::debug;
 
 use super::{StoreError, columns::Tuple};
 
-/// On how many connections a transaction is open at the same time. A pooler uses free sessions before
-/// it opens more, so with two of them one has the session that the first connection had, whether the
-/// pooler prefers the session that was used last or the one that was used first.
+/// On how many connections a transaction is open at the same time. A pooler uses free sessions before it opens more.
+/// With two connections, one of them gets the session that the first connection had, whether the pooler prefers the
+/// most or the least recently used session.
 const OPEN_TRANSACTIONS: usize = 2;
 
 /// Fails if connections to this URL share sessions. `first` is one of them.
 ///
-/// Of connections that have their own sessions, each always has the same one, and no two have the same.
-/// Nothing is set meanwhile, because it would remain in the sessions of other clients.
+/// If connections have their own sessions, each always has the same one, and no two have the same. No settings are
+/// changed meanwhile, because they would remain in the sessions of other clients.
 pub(super) fn expect_own_session(first: &mut PgConnection, url: &str) -> Result<(), StoreError> {
     match has_own_session(first, url) {
         Ok(true) => Ok(()),
         Ok(false) => Err(StoreError::SharedSessions),
         Err(Failed::Query) if refuses_transactions(url) => Err(StoreError::SharedSessions),
-        // The database refuses connections, or has few left. The next use of it gets the error.
+        // The database refuses connections or has few left. The next use of it will report the error.
         Err(Failed::Connect | Failed::Query) => {
-            debug!("cannot look whether connections share sessions");
+            debug!("cannot check whether connections share sessions");
             Ok(())
         }
     }
@@ -44,7 +43,7 @@ fn has_own_session(first: &mut PgConnection, url: &str) -> Result<bool, Failed> 
         other.batch_execute("begin").map_err(|_| Failed::Query)?;
         let other_session = session(&mut other).map_err(|_| Failed::Query)?;
         others.push(other);
-        // The first connection would wait for a pooler that has no other session.
+        // The first connection would wait if the pooler has no other session.
         if other_session == own || session_in_transaction(first).map_err(|_| Failed::Query)? != own
         {
             return Ok(false);

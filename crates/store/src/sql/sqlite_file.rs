@@ -1,4 +1,4 @@
-//! Opening an SQLite file, which a plain path would create.
+//! Opens an SQLite file without creating it, as a plain path would.
 
 use std::{
     fmt::Write as _,
@@ -16,7 +16,7 @@ use super::{private_file::prepare_database_file, url::Access};
 pub(super) fn open(path: &str, access: Access) -> ConnectionResult<SqliteConnection> {
     match access {
         Access::Create => {
-            // If this fails, SQLite says why.
+            // If this fails, SQLite reports the reason.
             let _ = prepare_database_file(Path::new(path));
             SqliteConnection::establish(path)
         }
@@ -25,8 +25,8 @@ pub(super) fn open(path: &str, access: Access) -> ConnectionResult<SqliteConnect
     }
 }
 
-/// SQLite keeps an index beside its write-ahead log also to read. Where it cannot create one, the file
-/// is read as it is, if there is no log and no other process has it open.
+/// SQLite needs an index beside its write-ahead log even for reading. If it cannot create one, the file is read as it
+/// is, provided that there is no log and no other process has the file open.
 fn open_to_read(path: &str) -> ConnectionResult<SqliteConnection> {
     let mut connection = open_with(path, "mode=ro")?;
     match connection.batch_execute("select 1 from sqlite_schema limit 1") {
@@ -40,7 +40,7 @@ fn open_with(path: &str, parameter: &str) -> ConnectionResult<SqliteConnection> 
     SqliteConnection::establish(&format!("file:{}?{parameter}", percent_encoded(path)))
 }
 
-/// Whether the file was closed by every process: there is neither a log to read nor its index.
+/// Whether every process has closed the file, so that there is neither a log nor its index.
 fn is_closed(path: &str) -> bool {
     let file = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
     let beside = |ending: &str| {
@@ -51,7 +51,7 @@ fn is_closed(path: &str) -> bool {
     !beside("-shm").exists() && fs::metadata(beside("-wal")).map_or(true, |log| log.len() == 0)
 }
 
-/// A path without the characters that have a meaning in a URL.
+/// Escapes the characters of a path that have a meaning in a URL.
 fn percent_encoded(path: &str) -> String {
     let mut encoded = String::with_capacity(path.len());
     for character in path.chars() {

@@ -16,10 +16,9 @@ use super::Dialect;
 
 /// One SQL statement with its values.
 ///
-/// Its text starts with a comment that names it, such as `-- take_round`, by which
-/// `pg_stat_activity`, `pg_stat_statements` and a search of the source find it. The text does not
-/// depend on the values, so the databases prepare it once: `?` is one value, `{x}` a group of rows
-/// as a table named `x`.
+/// Its text starts with a comment that names it, such as `-- take_round`, so that it can be recognized in
+/// `pg_stat_activity` and `pg_stat_statements` and found in the source. The text does not depend on the values, so the
+/// databases prepare it once: `?` stands for one value, `{x}` for a group of rows as a table named `x`.
 pub(crate) struct Statement<'a> {
     sql: String,
     dialect: Dialect,
@@ -88,25 +87,24 @@ impl<'a> Rows<'a> {
         optional_long: OptionalLong(Option<i64>),
     }
 
-    /// SQLite gets several of the rows at a time. Its planner does not know how few they are, so this is only for
-    /// statements whose plan looks up the other tables by these rows, which the plan tests check.
+    /// Passes several of the rows to SQLite at a time. Its planner does not know how few they are, so this may only be
+    /// used for statements whose plan looks up the other tables by these rows, which the plan tests check.
     pub(crate) fn in_chunks(self) -> Self {
         Self { in_chunks: true, ..self }
     }
 
     /// The rows as a table named `x`.
     ///
-    /// PostgreSQL gets one array for each column and runs the statement once. The condition, which is
-    /// true for every row, lets its planner expect a single row: then no plan for the values at hand
-    /// looks better than the one for all values, and it does not make a new one for each small group,
-    /// which would cost more than running the statement. SQLite has no arrays: it gets the values of
-    /// `count` rows.
+    /// PostgreSQL gets one array for each column and runs the statement once. The condition, which is true for every
+    /// row, makes its planner expect a single row. A custom plan then never looks better than the generic plan, so that
+    /// PostgreSQL does not make a new plan for each small group, which would cost more than running the statement.
+    /// SQLite has no arrays, so it gets the values of `count` rows.
     fn as_table(&self, dialect: Dialect, count: usize) -> String {
         match dialect {
             #[cfg(feature = "postgres")]
             Dialect::Postgres => {
                 let array = |column: &Column<'_>| match column.pg_type() {
-                    // The collation of the tables, not that of the database.
+                    // This is the collation of the tables, not that of the database.
                     "text" => "?::text[] collate \"C\"".to_owned(),
                     other => format!("?::{other}[]"),
                 };
@@ -227,7 +225,7 @@ impl<'a> Statement<'a> {
         })
     }
 
-    /// The text that the database gets, with `?` for every value.
+    /// The text that is sent to the database, with `?` for every value.
     #[cfg(test)]
     pub(crate) fn sql(&self) -> String {
         match (around_rows(&self.sql), &self.rows) {
@@ -253,11 +251,11 @@ impl fmt::Debug for Statement<'_> {
     }
 }
 
-/// How many rows SQLite gets at a time. It prepares the statement once for each of these numbers.
+/// How many rows are passed to SQLite at a time. It prepares the statement once for each of these numbers.
 #[cfg(feature = "sqlite")]
 const CHUNK_SIZES: [usize; 3] = [32, 8, 1];
 
-/// A statement for some of its rows, with the text that the database gets.
+/// A statement for some of its rows, with the text that is sent to the database.
 pub(crate) struct StatementChunk<'s, 'a> {
     statement: &'s Statement<'a>,
     sql: &'s str,

@@ -4,13 +4,13 @@ use grid_batch_core::{Excerpt, ServiceId};
 use grid_batch_support::lock;
 use log::error;
 
-/// The services that this process has met whose names in the database are no ids of services. They are left
-/// out, so that all others go on.
+/// The services that this process has found whose names in the database are not service ids. They are left out, so that
+/// all others continue.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadableServices(Mutex<BTreeMap<String, String>>);
 
 impl UnreadableServices {
-    /// The id that a name is. A name that is none is logged once and remembered.
+    /// Parses a name as a service id. If it is not one, this is logged once and remembered.
     pub(crate) fn read(&self, name: &str) -> Option<ServiceId> {
         let refused = match name.parse() {
             Ok(service) => return Some(service),
@@ -25,7 +25,7 @@ impl UnreadableServices {
         None
     }
 
-    /// The names as the database has them.
+    /// The names as they are in the database.
     pub(crate) fn names(&self) -> Vec<String> {
         lock(&self.0).keys().cloned().collect()
     }

@@ -34,7 +34,7 @@ pub(crate) enum Access {
     Create,
     /// It is used as it is: neither created nor migrated.
     Existing,
-    /// As `Existing`, and nothing is written.
+    /// Like `Existing`, but nothing is written.
     Read,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// The text is not a URL. It may be a password, or have one.
+    /// The text is not a URL. It may be or contain a password.
     #[error(
         "it is not a URL; expected postgres://USER:PASSWORD@HOST/DATABASE for a server, also in place of a \
          libpq connection string (host=...), or sqlite://FILE"
@@ -87,7 +87,7 @@ pub enum UrlError {
     /// The path of the file is missing.
     #[error("the database URL names no file; expected sqlite://FILE")]
     NoPath,
-    /// The path is one of SQLite's own `file:` URLs.
+    /// The path is an SQLite `file:` URL.
     #[error("the database URL has a file: URL after sqlite:; expected sqlite://FILE")]
     NotAPath,
     /// The URL names an SQLite database in memory.
@@ -103,7 +103,7 @@ impl DatabaseUrl {
         Self { kind, access: Access::Create }
     }
 
-    /// The database of a session, by its name or its file, without how to connect to it.
+    /// The database of a session, by its name or its file, without connection parameters.
     pub(super) fn of_session(dialect: Dialect, name: &str) -> Self {
         let kind = match dialect {
             #[cfg(feature = "postgres")]
@@ -141,7 +141,7 @@ impl DatabaseUrl {
         self.access
     }
 
-    /// Fails if a file is to be used that does not exist.
+    /// Fails if an existing file is required but does not exist.
     pub(crate) fn check_exists(&self) -> Result<(), StoreError> {
         match &self.kind {
             #[cfg(feature = "sqlite")]
@@ -174,7 +174,7 @@ impl FromStr for DatabaseUrl {
     }
 }
 
-/// Whether the text is the scheme of a URL, and not a part of something else.
+/// Whether the text is the scheme of a URL rather than a part of something else.
 fn is_scheme(text: &str) -> bool {
     const LONGEST: usize = 16;
     !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_lowercase())
@@ -183,7 +183,7 @@ fn is_scheme(text: &str) -> bool {
 #[cfg(feature = "postgres")]
 fn postgres(url: &str, after_scheme: &str) -> Result<DatabaseUrl, UrlError> {
     let authority = Authority::parse(after_scheme).map_err(UrlError::Authority)?;
-    // libpq would name the parameter in its error, and it may be a part of a password.
+    // libpq would name the parameter in its error, although it may be a part of a password.
     let parameters = authority.rest.split_once('?').map_or("", |(_, parameters)| parameters);
     if !parameters.split('&').all(|parameter| parameter.is_empty() || is_parameter(parameter)) {
         return Err(UrlError::Parameter);
@@ -200,7 +200,7 @@ fn is_parameter(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, value)| is_known(name) && !value.contains('='))
 }
 
-/// The parameters that libpq knows; it names others in its errors.
+/// The parameters that libpq knows. It names others in its errors.
 #[cfg(feature = "postgres")]
 const LIBPQ_PARAMETERS: &str = "host hostaddr port dbname user password passfile require_auth
     channel_binding connect_timeout client_encoding options application_name fallback_application_name
@@ -221,7 +221,7 @@ fn sqlite(path: &str) -> Result<DatabaseUrl, UrlError> {
     match path {
         "" => Err(UrlError::NoPath),
         ":memory:" => Err(UrlError::InMemory),
-        // SQLite would parse this as a URL of its own, which can also name memory.
+        // SQLite would parse this as one of its own URLs, which may also name a database in memory.
         path if path.starts_with("file:") => Err(UrlError::NotAPath),
         path => Ok(DatabaseUrl::new(Kind::Sqlite(PathBuf::from(path)))),
     }

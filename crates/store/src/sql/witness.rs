@@ -1,4 +1,4 @@
-//! What an instance knows that its SQLite database has, in the lock file beside it: a few lines, and their hash.
+//! What an instance has seen in its SQLite database, stored in the lock file beside it as a few lines and their hash.
 
 use std::{
     fs::{self, File},
@@ -8,10 +8,10 @@ use std::{
 
 use super::last_seen::Seen;
 
-/// A file that is just being written is read again.
+/// How often a file is read if it is just being written.
 const TRIES: usize = 5;
 
-/// Reads the file; nothing if there is none, or if nothing was written to it.
+/// Reads the file. Returns the default if it does not exist or nothing was written to it.
 pub(super) fn read(path: &Path) -> io::Result<Seen> {
     let mut tried = 0;
     loop {
@@ -31,7 +31,7 @@ pub(super) fn read(path: &Path) -> io::Result<Seen> {
     }
 }
 
-/// Replaces the content. What follows the hash may be the rest of a longer one.
+/// Replaces the content. The rest of longer previous content may follow the hash.
 pub(super) fn write(mut file: &File, seen: &Seen) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     file.write_all(format(seen).as_bytes())

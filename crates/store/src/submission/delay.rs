@@ -1,4 +1,4 @@
-//! When a batch that the ledger did not accept is tried again.
+//! When to try a batch again that the ledger did not accept.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -18,18 +18,18 @@ use crate::{
     },
 };
 
-/// How long batches wait that the ledger certainly did not accept.
+/// Delays for batches that the ledger certainly did not accept.
 #[derive(Debug, Clone)]
 pub struct DelayOptions {
-    /// The delay after the first such attempt. Each one in a row after it is twice as long.
+    /// The delay after the first such attempt. Each further one in a row is twice as long.
     pub first: Duration,
-    /// No delay is longer, except one that the ledger asks for.
+    /// The limit on delays, except one that the ledger asks for.
     pub longest: Duration,
     /// The longest delay that the ledger can ask for.
     pub retry_after_limit: Duration,
-    /// A batch is held when the ledger has refused it this often, without another answer in between.
+    /// A batch is held when the ledger has refused it this many times without another answer in between.
     pub refusals_before_hold: u32,
-    /// A batch without a deadline that the ledger refuses as it is, is held at the last try within this time.
+    /// A batch without a deadline that gets *batch refused* is held at the last try within this time.
     pub hold_after: Duration,
     /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
@@ -49,7 +49,7 @@ impl Default for DelayOptions {
 }
 
 impl DelayOptions {
-    /// No delay is longer, also if the ledger asks for it, except that of a batch that a gate parked.
+    /// The limit on all delays, including one that the ledger asks for, except that of a batch that a gate has parked.
     pub fn longest_delay(&self) -> Duration {
         let asked = self.retry_after_limit;
         self.longest.max(self.first).max(asked.saturating_add(asked / RANDOM_SHARE))
@@ -60,8 +60,8 @@ impl DelayOptions {
     }
 }
 
-/// Counts tries to send batches to nodes that do not answer. Each try is a write to the database, so only some are
-/// repeated soon.
+/// Counts tries to send batches to nodes that do not answer. Each try writes to the database, so only some are repeated
+/// soon.
 #[derive(Debug, Default)]
 struct AwayTries {
     second: Option<Instant>,
@@ -86,16 +86,16 @@ impl AwayTries {
     }
 }
 
-/// What a delay that the ledger asks for may be longer: this part of it.
+/// A delay that the ledger asks for is extended by a random time of up to one in this many parts of it.
 const RANDOM_SHARE: u32 = 10;
-/// What an operator can do with a batch that is held because it may not be new.
+/// What an operator can do about a batch that is held because it may not be new.
 const DECIDE_ABOUT_UNPROVED: &str = "release the batch if it was never committed before, or decide that it is \
     committed or invalid";
-/// A single refusal never holds a batch, however short the time until a hold is.
+/// However short the time until a hold is, a single refusal never holds a batch.
 const LEAST_REFUSALS: u32 = 2;
 
-/// Computes delays. They are partly random, so that services that were delayed together do not all come
-/// back at once.
+/// Computes delays. They are partly random, so that services that were delayed together are not all tried again at
+/// once.
 #[derive(Debug)]
 pub(super) struct DelayPolicy {
     options: DelayOptions,
@@ -109,12 +109,12 @@ impl DelayPolicy {
         Self { options, rng, away: Mutex::default() }
     }
 
-    /// The delay after an attempt with this answer, of a batch that was delayed `earlier` times in a row
-    /// before. The gate that parked a batch decides alone when it is tried again.
+    /// The delay after an attempt with this answer, for a batch that was delayed `earlier` times in a row before. If a
+    /// gate has parked the batch, only the gate decides when it is tried again.
     pub(super) fn delay(&self, answer: &SubmissionAnswer, earlier: u32) -> Duration {
         match (answer.outcome, answer.retry_after) {
             (Outcome::Parked | Outcome::PoolParked, Some(retry_after)) => retry_after,
-            // No node has answered: when one does again, the batch goes on soon.
+            // No node has answered. When one answers again, the batch is tried soon.
             (Outcome::NotSent, None) => self.delay_up_to(self.longest_while_away(), earlier),
             (Outcome::Busy, Some(asked)) if answer.status.is_none() && asked <= AwayTries::SOON => {
                 self.delay_up_to(self.longest_while_away(), earlier).max(asked)
@@ -137,15 +137,15 @@ impl DelayPolicy {
         lock(&self.away).longest_delay(Instant::now(), self.options.longest)
     }
 
-    /// Whether the ledger asks for a longer delay than it gets.
+    /// Whether the ledger asks for a longer delay than the limit.
     pub(super) fn is_cut(&self, answer: &SubmissionAnswer) -> bool {
         !answer.outcome.is_parked()
             && answer.retry_after.is_some_and(|asked| asked > self.options.retry_after_limit)
     }
 
-    /// Why a batch is held that was refused `earlier` times in a row and is refused once more. One with a deadline is tried
-    /// longer, so that its deadline can end it without an operator. It is held in the end, because its ledger may not
-    /// tell its position, or the deadline may be far.
+    /// Why a batch is held that was refused `earlier` times in a row and is refused once more. A batch with a deadline
+    /// is tried for longer, so that its deadline can end it without an operator. It is held eventually, because its
+    /// ledger may not report its position, or the deadline may be far away.
     pub(super) fn hold(
         &self,
         answer: &SubmissionAnswer,
@@ -177,8 +177,8 @@ impl DelayPolicy {
         })
     }
 
-    /// How many refusals of a batch as it is fit into the time until it is held. They are counted, and no
-    /// time is compared: an outage between two of them is no refusal.
+    /// How many *batch refused* outcomes fit into the time until the batch is held. They are counted instead of
+    /// measuring time, because an outage between two of them is not a refusal.
     fn batch_refusals_before_hold(&self) -> u32 {
         let DelayOptions { refusals_before_hold, hold_after, longest, .. } = self.options;
         let backoff = self.options.backoff(longest);
@@ -192,7 +192,7 @@ impl DelayPolicy {
         refusals.clamp(LEAST_REFUSALS.min(refusals_before_hold), refusals_before_hold)
     }
 
-    /// The ledger's message with the delay that it asked for, if it did.
+    /// The ledger's message, with the delay that it asked for, if any.
     pub(super) fn error(&self, answer: &SubmissionAnswer) -> Option<String> {
         let message = answer.message.clone();
         let Some(asked) = answer.retry_after.filter(|_| !answer.outcome.is_parked()) else {

@@ -8,17 +8,17 @@ use crate::sql::Store;
 /// How many batches are evaluated before services are woken.
 const STEP: usize = 1_000;
 
-/// How often it looks without being asked: other instances leave batches, too.
+/// How often the job runs without being triggered, because other instances also leave batches.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// The job that evaluates batches whose blockers have ended, where the commit of the end did not: those of other
-/// services, and those beyond the limit of one commit. Where declared access is not used, it only works on invalid
-/// batches that stop others.
+/// The job that evaluates batches whose blockers have ended, if the commit of the end did not: those of other services,
+/// and those beyond the limit of one commit. If declared access is not used, it only works on invalid batches that stop
+/// others.
 #[derive(Debug)]
 pub struct Dependents;
 
 impl Dependents {
-    /// Requests a look if this process has left batches to evaluate.
+    /// Triggers the job if this process has left batches to evaluate.
     pub fn request_looks(store: &Store, looks: &JobTrigger) -> impl RecordedSubscriber + 'static {
         let (store, looks) = (store.clone(), looks.clone());
         move |entry: Recorded<'_>| {
@@ -28,7 +28,7 @@ impl Dependents {
         }
     }
 
-    /// Starts the job. What it has freed is published to the stream.
+    /// Starts the job. Freed batches are published to the stream.
     pub fn start(
         store: &Store,
         stream: impl RecordedSubscriber + 'static,
@@ -45,7 +45,7 @@ impl Dependents {
     }
 }
 
-/// Others may have waited for what has ended or was stored.
+/// Whether other batches may have waited for a batch that has ended or was stored.
 fn may_leave_dependents(entry: Recorded<'_>) -> bool {
     match entry {
         Recorded::Stored(_) | Recorded::Submittable(_) => true,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dependents_are_looked_for_after_ends_and_new_batches() {
+    fn job_is_triggered_after_ends_and_new_batches() {
         let services: [ServiceId; 1] = ["a::b".parse().unwrap()];
         let event = Event::status(LedgerStatus::Committed);
         let change = &Change::new(services[0].clone(), ItemId::from_bytes([1; 64]), event);

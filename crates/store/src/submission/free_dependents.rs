@@ -1,5 +1,5 @@
-//! The job that evaluates what waited for batches that have ended, where the commit of the end could not:
-//! dependents of other services, and those beyond the limit of one commit.
+//! The job that evaluates batches that waited for ended ones, if the commit of the end could not: dependents of other
+//! services, and those beyond the limit of one commit.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const CHANGED_AT_ONCE: usize = 256;
 /// The number of dependents that one commit evaluates.
 const STEP: usize = DEPENDENTS_AT_ONCE;
 
-/// What one call did.
+/// The result of one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FreedDependents {
     /// The services that got a next batch.
@@ -32,14 +32,13 @@ pub struct FreedDependents {
 }
 
 impl Store {
-    /// Evaluates up to `limit` batches that waited for others which have ended: those that the commit of the
-    /// end did not evaluate, because they are of other services or too many. Returns the services that got
-    /// a next batch.
+    /// Evaluates up to `limit` batches that waited for ended ones and that the commit of the end did not evaluate,
+    /// because they belong to other services or were too many. Returns the services that got a next batch.
     ///
-    /// Any instance may call it, whichever services it claims, and several at once: evaluating a batch twice
-    /// changes nothing. It costs one read if there is nothing to do. Batches of services that another
-    /// transaction keeps locked are left for a later call. So are most of many dependents of one service, until
-    /// those that were freed are in lanes.
+    /// Any instance may call it, whichever services it claims, and several at once, because evaluating a batch twice
+    /// changes nothing. If there is nothing to do, it costs one read. Batches of services that another transaction
+    /// keeps locked are left for a later call. If a service has many dependents, most of them are left until those that
+    /// were freed are in lanes.
     pub fn free_dependents(&self, limit: usize) -> Result<FreedDependents, StoreError> {
         let mut freed = FreedDependents::default();
         if !self.scheduler.keeps_positions() {
@@ -65,20 +64,19 @@ impl Store {
         }
     }
 
-    /// How many batches this process has ended without sending them since this was called last: they depend
-    /// on an invalid batch, or an operator ended what follows one. A commit that was repeated may count twice.
+    /// How many batches this process has ended without sending them since the last call, because they depend on an
+    /// invalid batch, or an operator has ended the followers of one. A repeated commit may count twice.
     pub fn take_ended_unsent(&self) -> u64 {
         self.scheduler.take_ended()
     }
 
-    /// Whether this process has left something to [`free_dependents`](Self::free_dependents) since this
-    /// was asked last. It only saves time. Call `free_dependents` at intervals to find what other
-    /// processes leave.
+    /// Whether this process has left work to [`free_dependents`](Self::free_dependents) since the last call. It only
+    /// saves time: call `free_dependents` at intervals to find work that other processes leave.
     pub fn dependents_wait(&self) -> bool {
         self.scheduler.take_left_dependents()
     }
 
-    /// Looks at everything that waits for a batch that has ended, until nothing is left to do now.
+    /// Evaluates everything that waits for an ended batch, until nothing is left to do now.
     pub(crate) fn free_all_dependents(&self) -> Result<(), StoreError> {
         const STEP: usize = 256;
         while self.free_dependents(STEP)?.more {}
@@ -86,7 +84,7 @@ impl Store {
     }
 }
 
-/// Evaluates what waits for one batch, a step in a commit. Returns how many dependents it evaluated.
+/// Evaluates the batches that wait for one batch, with one commit per step. Returns how many dependents it evaluated.
 fn free_dependents_of(
     store: &Store,
     changed: &ChangedBlocker,
@@ -108,19 +106,19 @@ fn free_dependents_of(
     Ok(evaluated)
 }
 
-/// What one commit did.
+/// The result of one commit.
 struct FreeStep {
     ready: BTreeSet<ServiceId>,
     evaluated: usize,
-    /// Dependents of locked services were left out.
+    /// Whether dependents of locked services were left out.
     any_locked: bool,
-    /// From where the next step reads; `None`: nothing is left.
+    /// The position after which the next step reads; `None`: nothing is left.
     next: Option<(i64, i64)>,
 }
 
-/// Looks at the dependents from `after` on, and at batches that miss one of its transactions. The service of
-/// the batch that changed is locked, too: it may be ending now in a commit that did not see those that wait
-/// for it since.
+/// Evaluates the dependents after `after`, and batches that miss one of the batch's transactions. The service of the
+/// changed batch is also locked, because the batch may be ending now in a commit that did not see batches that have
+/// begun to wait since.
 fn free_step(
     store: &Store,
     changed: &ChangedBlocker,
@@ -149,7 +147,7 @@ fn free_step(
         let last = waiting.last().map(|(seq, _, position)| (*position, *seq));
         let scheduler = &store.scheduler;
         let due = find_due_services(connection, scheduler, free)?;
-        // Where nothing overtakes, the first dependents may have to go before those that are free.
+        // If no batch may overtake another, the first dependents may have to precede those that are free.
         let may_be_freed = |service_id: &ServiceId| {
             due.contains(service_id)
                 || free.contains(service_id) && scheduler.strategy(service_id).keeps_order()
@@ -171,7 +169,7 @@ fn free_step(
             let evaluated = waiting.iter().map(|it| &it.1).chain(missing.iter().map(|it| &it.1));
             begin_turns(connection, scheduler, &evaluated.cloned().collect())?;
         }
-        // Those that missed something are not found again.
+        // Batches that missed something are not found again.
         let more_missing = all_missing == STEP && !missing.is_empty();
         let next = (all_waiting == STEP || more_missing).then(|| last.unwrap_or(after));
         if next.is_none() && !any_locked && !any_left {
@@ -181,7 +179,7 @@ fn free_step(
     })
 }
 
-/// Finds what these batches of locked services wait for now, and ends those that are not to be sent.
+/// Finds what these batches of locked services wait for now, and ends those that must not be sent.
 fn evaluate_and_end(
     store: &Store,
     connection: &mut Connection,
@@ -223,7 +221,7 @@ impl SeenDependents {
     }
 }
 
-/// The dependents of a batch that has ended. One that only got its position still stops them.
+/// The dependents of an ended batch. A batch that only got its position still stops its dependents.
 fn find_step(
     connection: &mut Connection,
     changed: &ChangedBlocker,

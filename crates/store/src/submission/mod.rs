@@ -1,5 +1,4 @@
-//! Handing batches to submitters: taking rounds, recording outcomes, and recovering batches whose
-//! outcome never came.
+//! Hands batches to submitters: takes rounds, records outcomes, and recovers batches whose outcome was never reported.
 
 mod delay;
 mod dependents;

@@ -25,14 +25,14 @@ use crate::{
 pub struct StoreObserver<S> {
     store: Store,
     delays: DelayPolicy,
-    /// The services whose ledger asked for a longer delay than it got: that is logged once.
+    /// The services whose ledger asked for a longer delay than the limit, which is logged once.
     cut: Mutex<HashSet<ServiceId>>,
     subscriber: Box<dyn RecordedSubscriber>,
     scope: PhantomData<fn() -> S>,
 }
 
 impl<S: ScopeId> StoreObserver<S> {
-    /// An observer that delays a batch that was certainly not accepted; `subscriber` is called with each change.
+    /// An observer that delays batches that were certainly not accepted. `subscriber` is called with each change.
     pub fn new(
         store: Store,
         delays: DelayOptions,
@@ -58,7 +58,7 @@ impl<S: ScopeId> StoreObserver<S> {
         let (Some(AttemptId { attempt, epoch }), Ok(batch_id)) =
             (*attempt_id, batch_header.parse())
         else {
-            // A retry cannot help: the outcome does not name its attempt.
+            // A retry cannot help, because the outcome does not name its attempt.
             error!(batch_id = batch_header.as_str(), service:% = scope_id;
                 "discarded an outcome: the batch was not taken from this store");
             return None;
@@ -85,7 +85,7 @@ impl<S: ScopeId> StoreObserver<S> {
         })
     }
 
-    /// Logs once that a ledger asks for a longer delay than it gets.
+    /// Logs once that a ledger asks for a longer delay than the limit.
     fn log_cut(&self, outcome: &SubmissionOutcome<S>) {
         const MOST_REMEMBERED: usize = 10_000;
         let SubmissionOutcome { batch_header, scope_id, answer, .. } = outcome;
@@ -144,7 +144,7 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
     }
 }
 
-/// An outcome of a batch or attempt that the database does not have shows that it lost them.
+/// Logs an outcome that was not applied. If the database does not have the batch or the attempt, it has lost them.
 fn log_ignored(change: &Change, outcome: ChangeOutcome) {
     let (batch_id, service_id) = (&change.batch_id, &change.service_id);
     match outcome {

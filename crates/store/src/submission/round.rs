@@ -1,4 +1,4 @@
-//! Taking a round: which batches in lanes can be taken now, by the strategies of their services.
+//! Takes a round: the batches in lanes that can be taken now, according to the strategies of their services.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// The instance that takes a round, and how long one of its submissions lasts at most.
+/// The instance that takes a round, and the maximum duration of its submissions.
 #[derive(Clone, Copy)]
 struct RoundOwner<'a> {
     instance: &'a str,
@@ -33,8 +33,8 @@ struct RoundOwner<'a> {
 }
 
 impl ClaimStore {
-    /// Takes the next batch of each of these services that is claimed and has one to submit, as
-    /// [`take_round`](Self::take_round) does with a share of one batch for each.
+    /// Takes the next batch of each of these services that is claimed and has a batch to submit, like
+    /// [`take_round`](Self::take_round) with a share of one batch for each.
     pub fn take_next(&self, services: &[ServiceId]) -> Result<Vec<TakenBatch>, StoreError> {
         let shares: Vec<ServiceShare> =
             services.iter().cloned().map(ServiceShare::of_one).collect();
@@ -57,12 +57,11 @@ impl RoundStore for ClaimStore {
         Ok(rows.iter().filter_map(|row| store.unreadable.read(row.name())).collect())
     }
 
-    /// Takes up to as many batches of each service as its share, in the order of the shares and of each
-    /// service, and marks them durably as being with a submitter. Takes nothing if a submission could outlast
-    /// the full expiry.
+    /// Takes at most as many batches of each service as its share, in the order of the shares and of each service, and
+    /// marks them durably as being with a submitter. Takes nothing if a submission could outlast the full expiry.
     ///
-    /// A service whose batch is under way, delayed or held gives none. `fits` is called with the length of
-    /// each batch before any bytes are read.
+    /// Batches that are under way, delayed or held are not taken. `fits` is called with the length of each batch before
+    /// any bytes are read.
     fn take_round(&self, shares: &[ServiceShare], fits: &mut BatchFits<'_>) -> BatchResult<Round> {
         Ok(take_round(self, shares, fits)?)
     }
@@ -187,15 +186,13 @@ fn ready_services_statement<'a>(
 /// Marks batches as submitted and reads their bytes in one statement, while the lease of the
 /// instance is long enough for a submission and its ledger is the one that the database is bound to.
 ///
-/// `batch_seq` makes sure that the locked batch is the candidate, and the one that the statement sees: after
-/// another transaction has installed the next head, its bytes would not be visible yet.
+/// `batch_seq` ensures that the locked batch is the candidate, and the one that the statement sees. If another
+/// transaction has installed the next head, its bytes would not be visible yet.
 ///
-/// Claims are locked before lanes, so that a lane of another instance is never locked in vain.
-/// A pause locks the row of the claim, too, so nothing is taken after it. A pause of all services and a drain lock
-/// the row of the instance.
+/// Claims are locked before lanes, so that lanes of other instances are never locked. A pause also locks the row of the
+/// claim, so nothing is taken after it. A pause of all services and a drain lock the row of the instance.
 ///
-/// `coalesce` makes the planner look claims up by their services rather than by their claimant,
-/// which has many.
+/// `coalesce` makes the planner look up claims by their services rather than by their claimant, which has many.
 fn take_round_statement<'a>(
     dialect: Dialect,
     owner: RoundOwner<'a>,
@@ -291,10 +288,10 @@ struct Candidate {
     lane: i32,
     batch_seq: i64,
     position: i64,
-    /// Its service has several lanes because of a parked pool.
+    /// Whether its service has several lanes because of a parked pool.
     by_pool: bool,
     in_lane: InLane,
-    /// How many bytes it has, if it can be taken, unless another batch of its service prevents it.
+    /// Its size in bytes, if it can be taken as far as other batches of its service do not prevent it.
     length: Option<usize>,
 }
 
@@ -305,20 +302,20 @@ impl Candidate {
     }
 }
 
-/// What a round may take.
+/// The batches that a round may take.
 struct Candidates {
     /// In the order of the shares and of each service.
     batches: Vec<Candidate>,
-    /// The services that give none before they are locked.
+    /// The services of which none can be taken before they are locked.
     to_lock: BTreeSet<ServiceId>,
 }
 
-/// The batches that a round may take of this instance's services.
+/// The batches of this instance's services that a round may take.
 ///
-/// Services with an order among several lanes are `locked`, so that it stays true until the round is
-/// taken: all other changes of a lane lock its service before. Other lanes are not locked: the round
-/// takes a batch only if it is still there. What is behind an invalid batch that stops its service is
-/// not sent, also if it was in a lane before.
+/// Services with an order among several lanes are `locked`, so that the result remains valid until the round is taken,
+/// because all other changes of a lane first lock its service. Other lanes are not locked, because the round takes a
+/// batch only if it is still there. Batches after an invalid one that stops its service are not sent, even if they were
+/// already in a lane.
 fn find_candidates(
     store: &Store,
     connection: &mut Connection,
@@ -341,7 +338,7 @@ fn find_candidates(
     mark_not_overtaken(store, connection, &mut lanes)?;
     let mut chosen = Vec::new();
     for share in shares {
-        // A service that is named twice gives the first share only.
+        // If a service is named twice, only the first share counts.
         let lanes = lanes.remove(&share.service_id).unwrap_or_default();
         let strategy = store.scheduler.strategy(&share.service_id);
         let in_lanes: Vec<InLane> = lanes.iter().map(|lane| lane.in_lane).collect();
@@ -355,7 +352,7 @@ fn find_candidates(
     Ok(Candidates { batches: chosen, to_lock })
 }
 
-/// Marks the batches in lanes by pool that no other one overtakes. Few services have such lanes.
+/// Marks the batches in lanes by pool that no other batch overtakes. Few services have such lanes.
 fn mark_not_overtaken(
     store: &Store,
     connection: &mut Connection,
@@ -453,7 +450,7 @@ impl CandidateRow {
                 is_ready: length.is_some(),
                 is_held: self.is_held,
                 is_blocked: self.is_blocked,
-                // Only its pool is parked, and it is not tried again yet.
+                // Only its pool is parked, and the batch is not due yet.
                 may_be_overtaken: self.pool_parked
                     && state == BatchState::Delayed
                     && length.is_none(),

@@ -1,5 +1,4 @@
-//! The batches that are with a submitter or were: those that an operator stops, and those whose outcome never
-//! came.
+//! Batches that are or were with a submitter: those that an operator stops, and those whose outcome was never reported.
 
 use diesel::{QueryableByName, prelude::*};
 use grid_batch_core::{
@@ -40,12 +39,12 @@ pub(crate) fn find_with_submitter(
     }
 }
 
-/// Returns the orphans that are in doubt now. The others of locked services are left for a later try.
+/// Returns the orphans that are in doubt now. Orphans of locked services are left for a later try.
 pub(crate) fn recover(
     store: &Store,
     orphans: &[SubmittedBatch],
 ) -> Result<Vec<SubmittedBatch>, StoreError> {
-    // An outcome may be set aside until its service is free: then that is recorded first.
+    // An outcome may be set aside until its service is free. It must then be recorded first.
     let is_free = |orphan: &&SubmittedBatch| !store.locked.contains(&orphan.service_id);
     let free: Vec<&SubmittedBatch> = orphans.iter().filter(is_free).collect();
     let mut recovered = Vec::new();
@@ -136,8 +135,8 @@ pub(crate) fn being_sent(
 }
 
 impl ClaimStore {
-    /// The batches of these services that are recorded as being with the submitter of this instance, and that it
-    /// must not begin to send: the service or the instance is paused, the instance drains, or the batch is held.
+    /// The batches of these services that are recorded as being with the submitter of this instance but must not be
+    /// sent, because the service or the instance is paused, the instance drains, or the batch is held.
     pub fn stopped(&self, services: &[ServiceId]) -> Result<Vec<SubmittedBatch>, StoreError> {
         if services.is_empty() {
             return Ok(Vec::new());

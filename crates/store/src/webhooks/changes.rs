@@ -1,4 +1,4 @@
-//! What operators change about webhooks.
+//! Changes of webhooks by operators.
 
 use grid_batch_core::{
     ActionEffect, FailedDeliveryId, NewWebhook, OperatorRequest, OperatorTarget, OperatorVerb,
@@ -16,10 +16,10 @@ use crate::{
     sql::{Connection, Statement, Store, StoreError},
 };
 
-/// The most webhooks. Each is read in full whenever events are delivered.
+/// Limit on the number of webhooks. All are read whenever events are delivered.
 const MOST_WEBHOOKS: i64 = 100;
 
-/// Stores a webhook. `None`: there are as many as there may be.
+/// Stores a webhook. `None`: the limit is reached.
 pub(super) fn create(
     store: &Store,
     webhook: &NewWebhook,
@@ -52,7 +52,7 @@ pub(super) fn create(
     })
 }
 
-/// Removes a webhook and what was given up. Returns whether there was one.
+/// Removes a webhook and its failed messages. Returns whether there was one.
 pub(super) fn remove(
     store: &Store,
     id: WebhookId,
@@ -69,7 +69,7 @@ pub(super) fn remove(
     })
 }
 
-/// Has messages sent once more: this one, or all. `None`: there is no such webhook.
+/// Schedules one or all failed messages to be sent once more. `None`: there is no such webhook.
 pub(super) fn redeliver(
     store: &Store,
     id: WebhookId,

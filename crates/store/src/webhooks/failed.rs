@@ -5,7 +5,7 @@ use grid_batch_core::{FailedDelivery, FailedDeliveryId, WebhookId};
 use super::rows::{FAILED_COLUMNS, FailedDeliveryRow};
 use crate::sql::{Connection, Statement, Store, StoreError, rows::limit};
 
-/// Up to `count` messages, after one of them. `None`: there is no such webhook.
+/// Up to `count` messages after `after`. `None`: there is no such webhook.
 pub(super) fn list(
     store: &Store,
     id: WebhookId,

@@ -1,4 +1,4 @@
-//! Webhooks, and what was delivered to them.
+//! Webhooks and the progress of their deliveries.
 
 mod changes;
 mod failed;

@@ -1,4 +1,4 @@
-//! What became of deliveries.
+//! The results of deliveries.
 
 use grid_batch_core::{DeliveryResult, FailedDeliveryId, Message, WebhookLease};
 
@@ -7,7 +7,7 @@ use crate::sql::{
     rows::{attempts, storable},
 };
 
-/// Stores what became of a delivery, and extends the lease. `false`: it is not the last one.
+/// Stores the result of a delivery and extends the lease. `false`: it is not the latest lease.
 pub(super) fn store(
     store: &Store,
     lease: &WebhookLease,
@@ -102,8 +102,8 @@ struct DeliveryChange<'l> {
 }
 
 impl DeliveryChange<'_> {
-    /// Runs a statement whose last values are the end of the lease, the webhook and the lease. `false`: the lease
-    /// is not the last one.
+    /// Runs a statement whose last values are the end of the lease, the webhook and the lease. `false`: it is not the
+    /// latest lease.
     fn run<'a>(
         &self,
         connection: &mut Connection,

@@ -5,7 +5,7 @@ use grid_batch_core::{
 
 use crate::sql::{StoreError, result_row, rows::service_id};
 
-/// One entry a line.
+/// Joins entries, one per line.
 pub(super) fn lines(entries: impl Iterator<Item = impl ToString>) -> String {
     entries.map(|entry| entry.to_string()).collect::<Vec<_>>().join("\n")
 }

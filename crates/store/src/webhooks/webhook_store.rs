@@ -1,4 +1,4 @@
-//! How the store serves `WebhookStore`. One instance at a time delivers to a webhook: it has the last lease.
+//! Implements `WebhookStore`. One instance at a time delivers to a webhook: the one with the latest lease.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ impl WebhookStore for Store {
         Ok(result::store(self, lease, result)?)
     }
 
-    /// Raises the number, so that a result that is still on its way is refused.
+    /// Raises the number of the lease, so that a result that is still on its way is refused.
     fn end_webhook_lease(&self, lease: &WebhookLease) -> BatchResult<bool> {
         let statement = self
             .statement(

@@ -86,7 +86,7 @@ fn stored(number: impl TryInto<i64>) -> Option<i64> {
     number.try_into().ok()
 }
 
-/// Shows withdrawals as made that an operator decided as not made, if they were made with these nonces.
+/// Corrects withdrawals that an operator decided as not made, if they were made with these nonces.
 pub(super) fn correct_ends(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -116,8 +116,7 @@ result_row! {
     }
 }
 
-/// Whether the nonce is still open. Another outcome than the stored one is an error, and so is a nonce
-/// that is not stored.
+/// Whether the nonce is still open. Fails if the nonce is not stored or has a different outcome.
 pub(super) fn check_outcome(
     service_id: &ServiceId,
     nonce: u64,

@@ -1,4 +1,4 @@
-//! The withdrawals behind one that may be at the ledger, which are signed ahead of their turns.
+//! The withdrawals after one that may be at the ledger, which are signed before their turns.
 
 use diesel::QueryableByName;
 use grid_batch_core::{AttemptId, BatchState, ItemId, ServiceId, Timestamp};
@@ -29,7 +29,7 @@ pub(super) struct StoredFollowing {
 }
 
 impl StoredFollowing {
-    /// The row's part, and what callers see.
+    /// Splits it into the `seq` and the part that callers see.
     pub(super) fn split(self) -> (i64, FollowingPayment) {
         let Self { batch_id, is_held, stored, .. } = self;
         let StoredPayment { withdrawal_seq, payment } = stored;
@@ -43,9 +43,9 @@ result_row! {
         epoch: i64,
         attempts: i32,
         pub(super) created_at: i64,
-        /// Whether the ledger has accepted the batch, and the batch is not held.
+        /// Whether the ledger has accepted the batch and the batch is not held.
         pub(super) is_under_way: bool,
-        /// Whether other lanes of the service have batches: the service has had a parked pool.
+        /// Whether other lanes of the service have batches, because the service has had a parked pool.
         has_others: bool,
     }
 }
@@ -84,15 +84,15 @@ pub(super) fn find_head(
     Ok(rows.into_iter().next())
 }
 
-/// The open withdrawals behind one that is under way, in order.
+/// The open withdrawals after one that is under way, in order.
 #[derive(Default)]
 pub(super) struct Behind {
     pub(super) payments: Vec<StoredFollowing>,
     pub(super) due_pools: Vec<String>,
 }
 
-/// The open withdrawals behind the one that is under way, without those of parked pools, and without those that
-/// have no nonce while an earlier one waits in a lane. Those of a paused service count as held.
+/// The open withdrawals after the one under way, without those of parked pools, and without those that have no nonce
+/// while an earlier one waits in a lane. Withdrawals of a paused service count as held.
 pub(super) fn load_following(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -201,7 +201,7 @@ result_row! {
     }
 }
 
-/// The nonce of each transaction, with the withdrawal that gets it.
+/// The nonce of each transaction, with the withdrawal to which it is assigned.
 pub(super) fn nonces_with_owners(
     present: &FollowingPayments,
     seqs: &[i64],
@@ -231,8 +231,8 @@ pub(super) fn lock_head(
     Ok(is_same.then_some(found))
 }
 
-/// Whether the transactions have consecutive nonces from the next one on, and the withdrawals that they
-/// were signed for are still the first that may be signed.
+/// Whether the transactions have consecutive nonces from the next one on, and the withdrawals for which they were
+/// signed are still the first that may be signed.
 pub(super) fn is_for_first_unsigned(
     read: &FollowingPayments,
     present: &FollowingPayments,
@@ -246,7 +246,7 @@ pub(super) fn is_for_first_unsigned(
     has_next_nonces && !signed.is_empty() && before.len() == signed.len() && before == now
 }
 
-/// The nonce of a payment, if it is open, and the position of its next transaction.
+/// The nonce of a payment, if it is open, and the position of the next transaction.
 pub(super) fn next_position(payment: Payment) -> Option<(u64, usize)> {
     let open = payment.nonce.filter(|nonce| nonce.outcome.is_none())?;
     (!payment.cancel_requested).then_some((open.nonce, open.transactions.len()))

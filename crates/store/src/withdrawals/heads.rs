@@ -1,4 +1,4 @@
-//! The open withdrawals that do not only wait for earlier ones, and how many withdrawals gas admins have open.
+//! The open withdrawals that do not only wait for earlier ones, and the numbers of open withdrawals of gas admins.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ pub(super) struct Head {
     pub(super) state: WithdrawalState,
 }
 
-/// All heads, and all batches that are held or signed ahead: as many as there are services with open
-/// batches, holds, and transactions in flight.
+/// All heads, and all batches that are held or signed ahead. Their number is that of services with open batches, holds,
+/// and transactions in flight.
 pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, StoreError> {
     let in_lanes = lanes::table.filter(lanes::busy).select(WithdrawalHeadRow::as_select());
     let in_lanes: Vec<WithdrawalHeadRow> = connection.load_query("heads", in_lanes)?;
-    // The condition leads PostgreSQL to the index. With an inner join SQLite would read all batches.
+    // The condition makes PostgreSQL use the index. With an inner join, SQLite would read all batches.
     let held = waiting_holds::table
         .left_join(batches::table)
         .filter(waiting_holds::batch_seq.gt(0))
@@ -47,7 +47,7 @@ pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, Store
     }
     for lane in in_lanes {
         let Some(head) = lane.into_head()? else { continue };
-        // One that was signed ahead is pending before it is submitted, too.
+        // A batch that was signed ahead is pending even before it is submitted.
         if head.state != WithdrawalState::Scheduled || !heads.contains_key(&head.batch_seq) {
             heads.insert(head.batch_seq, head);
         }
@@ -55,7 +55,7 @@ pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, Store
     Ok(heads.into_values().collect())
 }
 
-/// The withdrawals about which an operator has to decide whether they were made.
+/// The withdrawals about which an operator must decide whether they were made.
 fn load_without_event(connection: &mut Connection) -> Result<Vec<(String, i64)>, StoreError> {
     // Every service id is greater than the empty text.
     let statement = connection
@@ -103,8 +103,8 @@ impl WithdrawalHeadRow {
     }
 }
 
-/// The batches of the open withdrawals whose transactions were sent, from the head of each service on, with
-/// their services, and whether it is known how they end. There are few of them.
+/// The batches of open withdrawals whose transactions were sent, from the head of each service on, with their services
+/// and whether their outcome is known. There are few of them.
 fn load_signed_ahead(connection: &mut Connection) -> Result<Vec<(String, i64, bool)>, StoreError> {
     let mut lowest: BTreeMap<String, i64> = BTreeMap::new();
     for (service_id, nonce) in load_head_nonces(connection)? {
@@ -122,9 +122,9 @@ fn load_signed_ahead(connection: &mut Connection) -> Result<Vec<(String, i64, bo
     Ok(signed)
 }
 
-/// The nonces of the withdrawals that are heads, with their services: those that are open, or of the present
-/// generation. If a foreign transaction used the nonce of a head, the head gets a higher nonce than
-/// those behind it.
+/// The nonces of the withdrawals that are heads, with their services, if they are open or belong to the present
+/// generation. If a foreign transaction used the nonce of a head, the head gets a higher nonce than the withdrawals
+/// after it.
 fn load_head_nonces(connection: &mut Connection) -> Result<Vec<(String, i64)>, StoreError> {
     let query = lanes::table
         .inner_join(withdrawals::table.on(lanes::batch_seq.eq(withdrawals::batch_seq.nullable())))
@@ -169,8 +169,8 @@ fn load_from(
 }
 
 impl Store {
-    /// The open withdrawals of these gas admins, and what failed last. The number of rows that are read does not
-    /// depend on how many withdrawals there are.
+    /// The open withdrawals of these gas admins, and their last failures. The number of rows that are read does not
+    /// depend on the number of withdrawals.
     pub fn gas_admin_queues(
         &self,
         services: &[ServiceId],
@@ -229,7 +229,7 @@ fn count_open(
     Ok(())
 }
 
-/// Counts the withdrawals that do not only wait for earlier ones, as lists show them.
+/// Counts the withdrawals that do not only wait for earlier ones by the states that lists show.
 fn count_heads(connection: &mut Connection, queues: &mut Queues) -> Result<(), StoreError> {
     for Head { service_id: of, state, .. } in load_heads(connection)? {
         let Some(queue) = queues.get_mut(&service_id(&of)?) else { continue };

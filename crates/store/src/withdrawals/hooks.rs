@@ -1,4 +1,4 @@
-//! What happens to withdrawals when something happens to their batches.
+//! Updates withdrawals when something happens to their batches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,12 +16,12 @@ use crate::sql::{
     result_row,
 };
 
-/// What withdrawals add to what happens to batches.
+/// The hooks of withdrawals.
 #[derive(Debug)]
 pub(crate) struct WithdrawalHooks;
 
 impl BatchHooks for WithdrawalHooks {
-    /// Runs no statement if none of the batches has the id of a withdrawal's.
+    /// Runs no statement if no batch has the id of a withdrawal's batch.
     fn ended(
         &self,
         connection: &mut Connection,
@@ -44,7 +44,7 @@ impl BatchHooks for WithdrawalHooks {
         installed.iter().filter(|row| row.restored).map(|row| row.key()).collect()
     }
 
-    /// A ledger takes nonces in order, so the withdrawal that has one is not overtaken.
+    /// A ledger applies nonces in order, so a withdrawal with a nonce is not overtaken.
     fn not_overtaken(
         &self,
         connection: &mut Connection,
@@ -91,12 +91,12 @@ impl BatchHooks for WithdrawalHooks {
         withdrawals_of_events(connection, batch_ids)
     }
 
-    /// The latest batch of a withdrawal stays with it.
+    /// The latest batch of a withdrawal is not removed.
     fn is_removable(&self) -> Option<&'static str> {
         Some("(select count(*) from withdrawals w where w.batch_seq = b.seq) = 0")
     }
 
-    /// A payment without the event of its pool is held although its batch has ended.
+    /// A payment without the event of its pool counts as held although its batch has ended.
     fn held_services(&self) -> Option<&'static str> {
         Some(
             "select n.service_id from account_nonces n
@@ -108,8 +108,8 @@ impl BatchHooks for WithdrawalHooks {
     }
 }
 
-/// Stores how withdrawals ended, so that lists by state read it by index: as their batches did, unless the chain has
-/// shown that they were made. Withdrawals whose pool did not emit its event are left to an operator.
+/// Stores how withdrawals ended, so that lists by state can use an index. They end like their batches, unless the chain
+/// has shown that they were made. Withdrawals whose pool did not emit its event are left to an operator.
 fn end_withdrawals(connection: &mut Connection, ended: &[&EndedBatch]) -> Result<(), StoreError> {
     let status = |batch: &&EndedBatch| Some((batch.seq, batch.state.dlt_status()?.as_str()));
     let ended: Vec<(i64, &str)> = ended.iter().filter_map(status).collect();
@@ -134,8 +134,8 @@ fn end_withdrawals(connection: &mut Connection, ended: &[&EndedBatch]) -> Result
     connection.execute(&statement).map(drop)
 }
 
-/// Records the failures among withdrawals whose batches have just ended: their amounts no longer count in the sums of
-/// their pools, and they are the last failures of these.
+/// Records the failures among withdrawals whose batches have just ended. Their amounts are subtracted from the sums of
+/// their pools, and they become the last failures of these.
 fn record_failures(
     connection: &mut Connection,
     ended: &[&EndedBatch],
@@ -194,7 +194,7 @@ fn write_last_failures(
     failed: &[FailedWithdrawalRow],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    // One row for each pool: a statement may change a row only once.
+    // There is one row per pool, because a statement may change a row only once.
     let last: BTreeMap<(&str, &str), &FailedWithdrawalRow> =
         failed.iter().map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
     let statement = connection
@@ -235,8 +235,8 @@ impl FailedWithdrawalRow {
     }
 }
 
-/// The withdrawals that these batches try, by the ids of the batches. Runs no statement if no batch has the id of a
-/// withdrawal's.
+/// The withdrawals to which these batches belong, by the ids of the batches. Runs no statement if no batch has the id
+/// of a withdrawal's batch.
 fn withdrawals_of_events(
     connection: &mut Connection,
     batch_ids: &[&[u8]],

@@ -48,7 +48,7 @@ pub(super) fn find_withdrawal(
     Ok(add_details(connection, records)?.into_iter().next())
 }
 
-/// Reads what else belongs to these withdrawals: nonces, signed transactions, reasons.
+/// Reads the other data of these withdrawals: nonces, signed transactions and reasons.
 pub(super) fn add_details(
     connection: &mut Connection,
     records: Vec<WithdrawalRecord>,
@@ -95,11 +95,11 @@ fn load_latest_nonces(
         .filter(account_nonces::withdrawal_seq.eq_any(seqs))
         .order_by(account_nonces::nonce)
         .select((account_nonces::withdrawal_seq.assume_not_null(), NonceRow::as_select()));
-    // Of several rows with one key, a map keeps the last.
+    // If several rows have the same key, the map keeps the last.
     Ok(connection.load_query("withdrawal_nonces", query)?.into_iter().collect())
 }
 
-/// The holds of those that wait behind others, by the batch's number.
+/// The holds of batches that wait behind others, by the batch's number.
 fn load_waiting_holds(
     connection: &mut Connection,
     records: &[WithdrawalRecord],
@@ -109,7 +109,7 @@ fn load_waiting_holds(
     if seqs.is_empty() { Ok(HashMap::new()) } else { waiting_holds_of(connection, seqs) }
 }
 
-/// The first reason why each invalid batch is invalid, by the batch's number.
+/// The first reason of each invalid batch, by the batch's number.
 pub(super) fn load_fail_reasons(
     connection: &mut Connection,
     seqs: Vec<i64>,
@@ -126,7 +126,7 @@ const OPEN: &str = "OPEN";
 
 type Selection<'a> = IntoBoxed<'a, withdrawals::table, MultiBackend>;
 
-/// The withdrawals that a page shows: of those that the filter selects, the newest before `before`.
+/// The withdrawals of a page: the newest selected ones before `before`.
 pub(super) struct Page<'f> {
     pub(super) filter: &'f WithdrawalFilter,
     pub(super) before: i64,
@@ -134,8 +134,8 @@ pub(super) struct Page<'f> {
 }
 
 impl Page<'_> {
-    /// The numbers of the withdrawals, the newest first. Each state is read from where the page starts
-    /// until the page is full.
+    /// The numbers of the withdrawals, the newest first. Each state is read from the start of the page until the page
+    /// is full.
     pub(super) fn select(&self, connection: &mut Connection) -> Result<Vec<i64>, StoreError> {
         let wants = |state| self.filter.states.is_empty() || self.filter.states.contains(&state);
         let mut seqs = Vec::new();
@@ -157,8 +157,8 @@ impl Page<'_> {
         Ok(seqs)
     }
 
-    /// Open withdrawals in these states. All that are not scheduled are in a lane or held, and there are
-    /// few of them, so they are selected, or left out, one by one.
+    /// Open withdrawals in these states. All that are not scheduled are in a lane or held, and there are few of them,
+    /// so they are selected or left out individually.
     fn select_open(
         &self,
         connection: &mut Connection,
@@ -198,7 +198,7 @@ impl Page<'_> {
         connection.load_query("newest_withdrawals", query.select(withdrawals::seq))
     }
 
-    /// What the filter selects, without its states.
+    /// The selection of the filter without its states.
     fn selection(&self) -> Selection<'_> {
         let filter = self.filter;
         let mut selected = withdrawals::table.filter(withdrawals::seq.lt(self.before)).into_boxed();

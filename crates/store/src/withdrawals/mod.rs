@@ -1,8 +1,8 @@
-//! Withdrawals, rewards, and what is signed for withdrawals. Each withdrawal is tried by one batch
-//! at a time, which goes through the same queue as any other.
+//! Withdrawals, rewards, and transactions that are signed for withdrawals. Each withdrawal has one batch at a time,
+//! which goes through the same queue as any other batch.
 //!
-//! A transaction is stored before it is sent, so no withdrawal ever has two nonces with which it
-//! could be paid. Signing locks the service, and so the account.
+//! A transaction is stored before it is sent, so no withdrawal ever has two nonces with which it could be paid. Signing
+//! locks the service and thus the account.
 
 mod close;
 mod following;
@@ -27,13 +27,13 @@ use grid_batch_withdrawals::Withdrawal;
 
 pub(crate) use hooks::WithdrawalHooks;
 
-/// The target of an action about a withdrawal: its batch.
+/// The target of an action on a withdrawal, which is its batch.
 fn target_of(service_id: &ServiceId, batch_id: ItemId) -> OperatorTarget {
     OperatorTarget::Batch { service_id: service_id.clone(), batch_id, attempt: None }
 }
 
-/// The batch that tries a withdrawal in this generation. Its bytes describe the payment; the
-/// transaction is signed when the batch is submitted.
+/// The batch of a withdrawal in this generation. Its bytes describe the payment; the transaction is signed when the
+/// batch is submitted.
 fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
     let Withdrawal { pool, beneficiary, amount, .. } = withdrawal;
     NewBatch {

@@ -1,4 +1,5 @@
-//! Open withdrawals of a gas admin whose pools have another one now: which there are, which can be moved, and moving them.
+//! Open withdrawals of a gas admin whose pools have another gas admin now: lists them, finds those that can be moved,
+//! and moves them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -68,7 +69,7 @@ impl Store {
     }
 }
 
-/// The open withdrawals of a service, in the order of its queue, from the one after `after`.
+/// The open withdrawals of a service after `after`, in the order of its queue.
 fn open_withdrawals_of(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -89,12 +90,12 @@ fn open_withdrawals_of(
     connection.load_query("open_withdrawals_of", query)
 }
 
-/// Where the open withdrawals of pools belong: the gas admin of each pool.
+/// Returns the present gas admin of a pool.
 pub type GasAdminOfPool<'a> = dyn Fn(&str) -> Option<ServiceId> + 'a;
 
 impl Store {
-    /// Which of a gas admin's open withdrawals [`move_withdrawals`](Self::move_withdrawals) would move
-    /// in the same step.
+    /// The open withdrawals of a gas admin that [`move_withdrawals`](Self::move_withdrawals) would move in the same
+    /// step.
     pub fn withdrawals_to_move(
         &self,
         from: &ServiceId,
@@ -109,11 +110,11 @@ impl Store {
         Ok(examined.into_step(count))
     }
 
-    /// Moves open withdrawals of a gas admin for which nothing was signed to the present gas admins of
-    /// their pools: to the end of their queues, in the same order, each with a new generation.
+    /// Moves open withdrawals of a gas admin, if nothing was signed for them, to the end of the queues of the present
+    /// gas admins of their pools, in the same order, each with a new generation.
     ///
-    /// One step examines at most `count` open withdrawals, in one commit. **Nothing proves here that no
-    /// transaction was sent that is not stored**: the caller must have settled the nonces of the account.
+    /// One step examines at most `count` open withdrawals, in one commit. **This does not prove that all sent
+    /// transactions are stored**: the caller must have settled the nonces of the account.
     pub fn move_withdrawals(
         &self,
         from: &ServiceId,
@@ -125,7 +126,7 @@ impl Store {
         let now = self.now();
         logged(self, request, OperatorVerb::MoveWithdrawal, Some(LOCK_LIMIT), |connection| {
             let targets = find_targets(connection, from, gas_admin_of)?;
-            // All at once, because intake locks services in the order of their ids.
+            // All are locked at once, because intake locks services in the order of their ids.
             lock_services(connection, targets.iter().chain([from]))?;
             lock_lanes_of(connection, from)?;
             let locked = |pool: &str| gas_admin_of(pool).filter(|to| targets.contains(to));
@@ -137,7 +138,7 @@ impl Store {
     }
 }
 
-/// The present gas admins of the pools that a gas admin has withdrawals of.
+/// The present gas admins of the pools of which a gas admin has withdrawals.
 fn find_targets(
     connection: &mut Connection,
     from: &ServiceId,
@@ -147,9 +148,9 @@ fn find_targets(
     Ok(pools.iter().filter_map(|pool| gas_admin_of(pool)).collect())
 }
 
-/// Adds batches at the new gas admins, and then ends those at the former one: the end of a batch that
-/// its withdrawal still has would be a failure of the withdrawal. The last ends first: as long as the first
-/// of them is open, the others wait behind it.
+/// Adds batches at the new gas admins, and then ends those at the former one, because ending a withdrawal's current
+/// batch would count as a failure of the withdrawal. The last batch ends first, because the others wait behind the
+/// first one as long as that is open.
 fn move_all(
     store: &Store,
     connection: &mut Connection,
@@ -215,8 +216,8 @@ fn write_moved(
     connection.execute(&statement).map(drop)
 }
 
-/// Nonces of the former gas admin that did not pay are no nonces of the withdrawals any more: the next
-/// nonce belongs to another account and may be lower.
+/// Detaches nonces of the former gas admin that did not pay from the withdrawals, because the next nonce belongs to
+/// another account and may be lower.
 fn detach_nonces(connection: &mut Connection, movable: &[Movable]) -> Result<(), StoreError> {
     let statement = connection
         .statement(
@@ -242,7 +243,7 @@ struct ExaminedStep {
 /// A withdrawal that can be moved.
 struct Movable {
     pub(super) withdrawal_seq: i64,
-    /// As it is now, at its former gas admin.
+    /// The withdrawal as it is now, at its former gas admin.
     pub(super) withdrawal: Withdrawal,
     pub(super) generation: u32,
     pub(super) batch_seq: i64,
@@ -252,7 +253,7 @@ struct Movable {
 }
 
 impl ExaminedStep {
-    /// The step that moved them, or would.
+    /// The result of the step that moved them or would move them.
     pub(super) fn into_step(self, count: usize) -> MoveStep {
         MoveStep {
             moved: self.movable.iter().map(Movable::open_withdrawal).collect(),
@@ -267,7 +268,7 @@ impl Movable {
         OpenWithdrawal { id: self.withdrawal.id, batch_id: self.batch.batch_id }
     }
 
-    /// What the log tells of its move.
+    /// The entry of its move in the log.
     fn change(&self) -> (OperatorTarget, ActionEffect) {
         let StoredBatch { service_id, batch_id, .. } = &self.batch;
         let before = format!("at the gas admin {service_id}");
@@ -317,7 +318,7 @@ fn examine(
                 let kept_withdrawal =
                     OpenWithdrawal { id: withdrawal.id, batch_id: batch.batch_id };
                 kept.push((kept_withdrawal, obstacle));
-                // Those behind it must not overtake it.
+                // Later withdrawals must not overtake it.
                 if obstacle == MoveObstacle::Submitting {
                     return Ok(ExaminedStep { movable, kept, count, last: None });
                 }
@@ -336,10 +337,10 @@ fn examine(
     Ok(ExaminedStep { movable, kept, count, last })
 }
 
-/// Why the batch of a withdrawal cannot end without an attempt, if nothing was signed for it.
+/// Why the batch of a withdrawal for which nothing was signed cannot end without an attempt.
 fn obstacle(batch: &StoredBatch) -> Option<MoveObstacle> {
     let Progress { state, earlier_may_arrive, .. } = batch.progress;
-    // A hold that began because there is no key, or because the pool's node refuses it, is no decision.
+    // A hold that began because there is no key, or because a node refuses the payment, is not an operator's decision.
     let is_held = batch.held.as_ref().is_some_and(|hold| !hold.reason.starts_with(REFUSED));
     match state {
         BatchState::Submitting => Some(MoveObstacle::Submitting),
@@ -349,8 +350,8 @@ fn obstacle(batch: &StoredBatch) -> Option<MoveObstacle> {
     }
 }
 
-/// Those of these withdrawals that were or may be paid with a nonce, or whose present generation has
-/// ended with one: it was closed ahead of its batch.
+/// Those of these withdrawals that were or may be paid with a nonce, or whose present generation has ended with a nonce
+/// that was closed before the batch.
 fn find_signed(
     connection: &mut Connection,
     records: &[WithdrawalRecord],

@@ -1,4 +1,4 @@
-//! What operators decide about the nonces of an account.
+//! Operators' decisions about the nonces of an account.
 
 use diesel::prelude::*;
 use grid_batch_core::{
@@ -27,14 +27,14 @@ const MOST_FILLED: u64 = 10_000;
 /// How many rows are inserted by one statement.
 const STEP: usize = 500;
 
-/// What an operator decided about the nonces from the first to the last one.
+/// An operator's decision about the nonces from the first to the last one.
 struct NoncesDecision<'a> {
     service_id: &'a ServiceId,
     first: u64,
     last: u64,
 }
 
-/// Carries out what an operator decides about nonces. The withdrawal that waited for it is tried again.
+/// Carries out an operator's decision about nonces. The withdrawal that waited for it is tried again.
 pub(super) fn act_on_nonces(
     store: &Store,
     connection: &mut Connection,
@@ -69,12 +69,12 @@ pub(super) fn act_on_nonces(
     })
 }
 
-/// What the nonces were before and after, in words; or why the action is refused.
+/// The nonces before and after, in words, or why the action is refused.
 type Decided = Result<(String, String), ActionRefusal>;
 
 impl NoncesDecision<'_> {
-    /// Closes the undecided ones of these nonces: they were used for no open withdrawal. Those without the event of a
-    /// pool paid none.
+    /// Closes the undecided ones of these nonces as used for no open withdrawal. Nonces without the event of a pool are
+    /// decided as having paid nothing.
     fn elsewhere(&self, connection: &mut Connection) -> Result<Decided, StoreError> {
         let closed = close_undecided(connection, self.service_id, self.first, self.last)?
             + end_as_not_paid(connection, self.service_id, self.first, self.last)?;
@@ -87,7 +87,7 @@ impl NoncesDecision<'_> {
         Ok(Ok((format!("{closed} undecided nonces"), after)))
     }
 
-    /// The only one of these nonces was used for this withdrawal.
+    /// Records that the single nonce was used for this withdrawal.
     fn paid(&self, connection: &mut Connection, paid: &ItemId) -> Result<Decided, StoreError> {
         let nonce = self.first;
         let withdrawal = paid.to_string().parse::<WithdrawalId>();
@@ -102,8 +102,8 @@ impl NoncesDecision<'_> {
         Ok(Ok((format!("nonce {nonce} is undecided"), after)))
     }
 
-    /// Makes the first one the next nonce: all lower ones were used. Refused if a transaction is signed with it or with a
-    /// higher one.
+    /// Makes the first one the next nonce, so that all lower ones count as used. Refused if a transaction is signed
+    /// with it or with a higher one.
     fn start(&self, store: &Store, connection: &mut Connection) -> Result<Decided, StoreError> {
         let (service_id, start) = (self.service_id, self.first);
         let next = highest_nonce(connection, service_id)?.map_or(0, |highest| highest + 1);
@@ -156,7 +156,7 @@ impl NoncesDecision<'_> {
     }
 }
 
-/// Makes the withdrawals due that are next or under way and that waited for the decision.
+/// Makes those withdrawals due that are next or under way and waited for the decision.
 pub(super) fn try_heads_again(
     store: &Store,
     connection: &mut Connection,
@@ -206,7 +206,7 @@ fn close_undecided(
     connection.execute(&statement)
 }
 
-/// Records that the withdrawals were not made whose transactions succeeded without the event of the pool.
+/// Records that withdrawals whose transactions succeeded without the event of the pool were not made.
 fn end_as_not_paid(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -228,7 +228,7 @@ fn end_as_not_paid(
     if withdrawn == 0 {
         return Ok(0);
     }
-    // Of those whose batches have ended, only these have no end.
+    // Among withdrawals whose batches have ended, only these have no end.
     let end = connection.statement("-- end_as_not_paid
          update withdrawals set list_state = 'INVALID'
          where seq in (select n.withdrawal_seq from account_nonces n
@@ -279,7 +279,7 @@ fn stored_between(
     load_numbers(connection, &statement)?.into_iter().map(whole).collect()
 }
 
-/// Notes that an operator has these nonces filled, so that they do not count as missing.
+/// Records that an operator requested to fill these nonces, so that they do not count as missing.
 fn note_filled(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -299,7 +299,7 @@ fn note_filled(
     connection.execute(&statement).map(drop)
 }
 
-/// Removes this nonce and all higher ones. No transaction is signed with them.
+/// Removes this nonce and all higher ones, with which no transaction is signed.
 fn remove_nonces(
     connection: &mut Connection,
     service_id: &ServiceId,

@@ -74,8 +74,8 @@ pub(super) fn insert_nonces(
     connection.execute(&statement).map(drop)
 }
 
-/// The payment to sign for, while the batch is with the submitter of this attempt. The account is
-/// locked until the end of the transaction.
+/// The payment to sign for, if the batch is with the submitter in this attempt. The account is locked until the end of
+/// the transaction.
 pub(super) fn lock_payment(
     connection: &mut Connection,
     attempt: &BatchAttempt,
@@ -112,7 +112,7 @@ pub(super) fn find_payment(
     row.into_stored(&mut transactions).map(Some)
 }
 
-/// Whether a payment that is not cancelled may be made with this nonce; `None` if it was never assigned.
+/// Whether a payment that is not cancelled may be made with this nonce; `None` if the nonce was never assigned.
 pub(super) fn may_pay(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -174,7 +174,7 @@ result_row! {
     }
 }
 
-/// Whether it cannot be decided what the chain used a nonce of the account for.
+/// Whether the account has a nonce for which it is undecided what the chain used it for.
 pub(super) fn has_undecided_nonce(
     connection: &mut Connection,
     service_id: &ServiceId,

@@ -1,5 +1,5 @@
-//! The amounts that were scheduled from each pool, in steps of ten minutes: so the sum of a day is read
-//! from few rows, however many withdrawals there were.
+//! The amounts that were scheduled from each pool, in steps of ten minutes, so that the sum of a day is read from few
+//! rows, however many withdrawals there were.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,9 +22,9 @@ pub(crate) struct PaymentSums {
 
 #[derive(Default)]
 struct PoolSum {
-    /// In the steps before the present one, if the pool has a limit for a day.
+    /// The sum of the steps before the present one, if the pool has a limit for a day.
     earlier: Amount,
-    /// In the present step.
+    /// The sum of the present step.
     present: Amount,
     has_changed: bool,
 }
@@ -75,7 +75,7 @@ impl PaymentSums {
         sum.has_changed = true;
     }
 
-    /// The step in which the amounts count.
+    /// The step in which the amounts are counted.
     pub(crate) fn step(&self) -> i64 {
         self.step
     }
@@ -88,7 +88,7 @@ impl PaymentSums {
     }
 }
 
-/// The begin of the step of this time.
+/// The start of the step that contains this time.
 pub(crate) fn step_of(now: Timestamp) -> i64 {
     let step = micros(PAYMENT_WINDOW_STEP);
     now.as_micros().div_euclid(step) * step
@@ -98,7 +98,7 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The sums of the pools in the last day.
+/// The sums of the pools in the last 24 hours.
 pub(crate) fn sums_of_day(
     connection: &mut Connection,
     pools: &[&str],
@@ -113,7 +113,7 @@ pub(crate) fn sums_of_day(
     Ok(sums)
 }
 
-/// Subtracts amounts from the steps in which they count, as far as those are still stored.
+/// Subtracts amounts from the steps in which they were counted, if these are still stored.
 pub(super) fn subtract(
     connection: &mut Connection,
     amounts: &[(SumKey<'_>, Amount)],
@@ -128,10 +128,10 @@ pub(super) fn subtract(
     update_sums(connection, &sums)
 }
 
-/// A pool and the begin of a step.
+/// A pool and the start of a step.
 type SumKey<'a> = (&'a str, i64);
 
-/// The same, as it is read.
+/// The owned form of a `SumKey`, as it is read.
 type OwnedSumKey = (String, i64);
 
 fn lock_sums(
@@ -192,8 +192,8 @@ fn update_sums(
     connection.execute(&statement).map(drop)
 }
 
-/// Stores the sums of a step that has just begun, unless another transaction has, and removes those of
-/// the same pools that no longer count.
+/// Stores the sums of a step that has just begun, unless another transaction has done so, and removes expired sums of
+/// the same pools.
 fn begin_step(
     connection: &mut Connection,
     keys: &[SumKey<'_>],

@@ -1,4 +1,4 @@
-//! The lanes of a gas admin with a parked pool. Each has the first open batch of a different pool.
+//! The lanes of a gas admin with a parked pool. Each holds the first open batch of a different pool.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -37,11 +37,11 @@ pub(super) fn fill_beside_parked<'a>(
     fill_by_pool(connection, &services, now).map(drop)
 }
 
-/// Installs in lanes of these locked services the first open batches of pools that have none in a lane. Such a batch is
-/// installed if each batch in a lane is parked, or comes later, or has no nonce while the new one has one.
+/// Installs the first open batches of pools that have none in a lane in lanes of these locked services. Such a batch is
+/// installed if each batch in a lane is parked, comes later, or has no nonce although the new one has one.
 ///
-/// So all batches in lanes are of different pools. Of the pools that are not parked, the first open batch is in a lane,
-/// and so is the one with the lowest open nonce.
+/// All batches in lanes therefore belong to different pools. Among the pools that are not parked, the first open batch
+/// and the one with the lowest open nonce are in lanes.
 pub(super) fn fill_by_pool(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
@@ -91,7 +91,7 @@ fn fill_service(
     install_in_lanes(connection, service_id, &next)
 }
 
-/// Makes more lanes, and marks all lanes of the service as having batches of different pools.
+/// Creates more lanes, and marks all lanes of the service as holding batches of different pools.
 fn make_lanes_by_pool(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -129,8 +129,8 @@ fn load_lanes(
 
 /// The first open batch of each pool of a gas admin, in order.
 ///
-/// The pools are found one after the other by index, so that the cost does not depend on how many
-/// withdrawals wait. A withdrawal without the event of its pool is open although its batch has ended.
+/// The pools are found one after the other by index, so that the cost does not depend on how many withdrawals wait. A
+/// withdrawal without the event of its pool is open although its batch has ended.
 pub(super) fn load_first_open(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -160,7 +160,7 @@ pub(super) fn load_first_open(
     connection.load(&statement)
 }
 
-/// The lanes of a gas admin that have a batch, in its order.
+/// The busy lanes of a gas admin, in its order.
 pub(super) fn load_pool_heads(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -172,12 +172,12 @@ pub(super) fn load_pool_heads(
 
 /// A batch in a lane, or the first open one of its pool.
 pub(super) struct PoolHead {
-    /// `None`: its withdrawal is moved at this moment.
+    /// `None`: its withdrawal is being moved at this moment.
     pub(super) pool: Option<String>,
     pub(super) created_at: i64,
-    /// Only its pool is parked, so that batches of other pools overtake it.
+    /// Whether only its pool is parked, so that batches of other pools overtake it.
     pub(super) is_parked: bool,
-    /// It can be taken, unless another batch of the gas admin prevents it.
+    /// Whether it can be taken, as far as other batches of the gas admin do not prevent it.
     pub(super) is_due: bool,
     has_nonce: bool,
 }
@@ -221,7 +221,7 @@ result_row! {
         pool_parked: bool,
         is_due: bool,
         has_nonce: bool,
-        /// The pool of the batch in it.
+        /// The pool of the batch in the lane.
         pool: Option<String>,
     }
 }
@@ -235,7 +235,7 @@ impl PoolLaneRow {
     }
 }
 
-/// The condition that the batch is of a withdrawal that has an open nonce.
+/// The condition that the batch belongs to a withdrawal with an open nonce.
 fn has_open_nonce(batch_seq: &str) -> String {
     format!(
         "coalesce((
@@ -290,7 +290,7 @@ struct LaneBatches(Vec<LaneBatch>);
 
 struct LaneBatch {
     batch: StoredBatch,
-    /// Withdrawals of other pools overtake it.
+    /// Whether it is parked, so that withdrawals of other pools overtake it.
     is_parked: bool,
     pool: String,
 }
@@ -313,8 +313,8 @@ impl LaneBatches {
             .map(Self)
     }
 
-    /// The batch in a lane that the withdrawal of a pool waits for: the one of its pool if that is parked, or
-    /// the first one that is not parked.
+    /// The batch in a lane for which a withdrawal of a pool waits: that of its pool if the pool is parked, or the first
+    /// one that is not parked.
     fn head_of(&self, at: Timestamp, pool: Option<&str>) -> Option<&LaneBatch> {
         let own = self.0.iter().find(|lane| Some(lane.pool.as_str()) == pool && lane.is_parked);
         let not_parked = self.0.iter().find(|lane| !lane.is_parked);

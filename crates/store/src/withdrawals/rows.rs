@@ -20,7 +20,7 @@ use crate::sql::{
     rows::{service_id, time},
 };
 
-/// The columns of a [`WithdrawalRow`], from `withdrawals w`. None has the name of a batch's column.
+/// The columns of a [`WithdrawalRow`], from `withdrawals w`. None of them has the name of a column of batches.
 pub(super) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdrawal_id,
     w.service_id as gas_admin, w.kind, w.reward_id, w.pool, w.beneficiary, w.amount, w.generation,
     w.created_at as scheduled_at, w.cancelled_at, w.idempotency_key, w.list_state";
@@ -66,7 +66,7 @@ impl WithdrawalRow {
         time(self.cancelled_at)
     }
 
-    /// How the withdrawal ended, as far as is known.
+    /// How the withdrawal ended, if it is known.
     pub(super) fn end(&self) -> Option<WithdrawalEnd> {
         match self.list_state.parse() {
             Ok(DltStatus::Committed) => Some(WithdrawalEnd::Withdrawn),
@@ -127,7 +127,7 @@ pub(super) const WITH_NONCE: &str =
     "left join account_nonces n on n.withdrawal_seq = w.seq and n.nonce = (
          select max(m.nonce) from account_nonces m where m.withdrawal_seq = w.seq)";
 
-/// The columns of a nonce, all null without one.
+/// The columns of a nonce, which are all null if there is none.
 #[derive(QueryableByName, Queryable, Selectable)]
 #[diesel(table_name = account_nonces)]
 pub(super) struct NonceRow {
@@ -224,7 +224,7 @@ impl OutcomeRow {
 pub(super) fn outcome_columns(outcome: &NonceOutcome) -> (&'static str, Option<&str>) {
     match outcome {
         NonceOutcome::Withdrawn { withdrawal_id } => ("WITHDRAWN", Some(withdrawal_id)),
-        // The id of a payment is not null in the table.
+        // The table requires that the id of a payment is not null.
         NonceOutcome::WithoutEvent => ("WITHDRAWN", Some("")),
         NonceOutcome::Reverted => ("REVERTED", None),
         NonceOutcome::Cancelled => ("CANCELLED", None),
@@ -326,12 +326,12 @@ impl PaymentRow {
     }
 }
 
-/// A nonce that paid nothing no longer counts in the next generation.
+/// Whether a nonce counts in this generation. A nonce that paid nothing does not count in the next one.
 fn counts(nonce: &AssignedNonce, generation: u32) -> bool {
     may_be_paid(nonce) || nonce.generation == generation
 }
 
-/// Whether the withdrawal is, or may still be, paid with this nonce.
+/// Whether the withdrawal was paid, or may still be paid, with this nonce.
 pub(super) fn may_be_paid(nonce: &AssignedNonce) -> bool {
     matches!(
         nonce.outcome,

@@ -52,7 +52,7 @@ impl GroupItem for &Withdrawal {
     }
 }
 
-/// Schedules withdrawals. Part of a transaction.
+/// Schedules withdrawals. Must be called in a transaction.
 fn schedule_group(
     store: &Store,
     connection: &mut Connection,
@@ -81,7 +81,7 @@ fn schedule_group(
     outcomes(decisions, &inserted)
 }
 
-/// The outcome of each decision. The batches are those of the withdrawals that were stored, in order.
+/// The outcome of each decision. `batches` are those of the stored withdrawals, in order.
 fn outcomes(
     decisions: Vec<ScheduleDecision>,
     inserted: &[Inserted],
@@ -160,18 +160,18 @@ fn batches<'p>(pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> Vec<&'p NewBatc
 /// A withdrawal and its first batch.
 type Pair<'a> = (&'a Withdrawal, NewBatch);
 
-/// What is done with a withdrawal that is scheduled.
+/// What to do with a withdrawal that is to be scheduled.
 enum ScheduleDecision {
-    /// It is stored behind so many open batches.
+    /// Store it after this many open batches.
     Store {
         ahead: u64,
     },
-    /// It is stored already.
+    /// Nothing, because it is stored already.
     Keep,
     Refuse(WithdrawalConflict),
 }
 
-/// What is done with each withdrawal, and the pairs to store.
+/// What to do with each withdrawal, and the pairs to store.
 fn decide<'p>(
     pairs: &'p [Pair<'p>],
     stored: Vec<Withdrawal>,
@@ -221,7 +221,7 @@ fn decide_one(
     }
 }
 
-/// What limits the withdrawals that a group may store.
+/// The limits on the withdrawals that a group may store.
 struct ScheduleLimits<'a> {
     pub(super) capacity: Capacity<'a>,
     pub(super) sums: PaymentSums,
@@ -243,13 +243,13 @@ impl ScheduleLimits<'_> {
     }
 }
 
-/// The amount of a withdrawal, which is stored as a text.
+/// The amount of a withdrawal, which is stored as text.
 pub(super) fn amount_of(withdrawal: &Withdrawal) -> Result<Amount, StoreError> {
     withdrawal.amount.parse().map_err(StoreError::corrupt)
 }
 
-/// Whether both are the same withdrawal. The gas admin and the idempotency key may differ: a pool can
-/// get another gas admin, and the only withdrawal of a member may have been requested with another key.
+/// Whether both are the same withdrawal. The gas admin and the idempotency key may differ, because a pool can get
+/// another gas admin, and the only withdrawal of a member may have been requested with another key.
 fn has_same_terms(stored: &Withdrawal, given: &Withdrawal) -> bool {
     let Withdrawal { id, kind, reward_id, pool, beneficiary, amount, .. } = stored;
     (id, kind, reward_id, pool, beneficiary, amount)

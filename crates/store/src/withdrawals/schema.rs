@@ -1,4 +1,4 @@
-//! The tables of withdrawals, as Diesel's query builder knows them. No other folder names them.
+//! The definitions of the withdrawal tables for Diesel's query builder. Other folders do not use them.
 
 use diesel::{allow_tables_to_appear_in_same_query, joinable, table};
 

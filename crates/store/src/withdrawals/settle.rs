@@ -1,4 +1,4 @@
-//! What the chain used nonces for that are not settled, as it was found out or as an operator decided.
+//! Settles nonces: records what the chain has used them for, according to the chain or to an operator's decision.
 
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Store {
-    /// The nonces that the chain has used for something that cannot be decided, with the reason.
+    /// The nonces for which it cannot be decided what the chain used them for, with the reasons.
     pub fn undecided_nonces(&self) -> Result<Vec<(ServiceId, UnsettledNonce)>, StoreError> {
         // Every service id is greater than the empty text.
         let statement = self
@@ -48,8 +48,8 @@ impl Store {
         rows.into_iter().map(read).collect()
     }
 
-    /// Records an operator's decision about an undecided nonce: it was used for this withdrawal. `false`: it is
-    /// not undecided, or the withdrawal cannot have been paid with it.
+    /// Records an operator's decision that an undecided nonce was used for this withdrawal. `false`: it is not
+    /// undecided, or the withdrawal cannot have been paid with it.
     pub fn decide_nonce(
         &self,
         service_id: &ServiceId,
@@ -106,7 +106,7 @@ result_row! {
     }
 }
 
-/// Stores a transaction that was found on the chain after those that are stored for its nonce.
+/// Stores a transaction that was found on the chain, after those that are already stored for its nonce.
 pub(super) fn adopt(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -125,8 +125,8 @@ pub(super) fn adopt(
     insert_all_stored(connection, service_id, &[(adopted, position)])
 }
 
-/// Records an operator's decision that the withdrawal was made whose transaction succeeded without the event of the
-/// pool. `false`: its batch has not ended, or the decision was made before.
+/// Records an operator's decision that a withdrawal whose transaction succeeded without the event of the pool was made.
+/// `false`: its batch has not ended, or the decision was made before.
 fn end_as_paid(connection: &mut Connection, withdrawal_seq: i64) -> Result<bool, StoreError> {
     let statement = connection.statement("-- end_as_paid
          update withdrawals set list_state = 'COMMITTED'
@@ -144,7 +144,7 @@ pub(super) fn withdrawal_of(owner: Option<Owner>) -> Option<i64> {
     owner.map(|(withdrawal_seq, _)| withdrawal_seq)
 }
 
-/// What is written about a nonce that the chain has used.
+/// The data to write about a nonce that the chain has used.
 #[derive(Default)]
 pub(super) struct SettledNonce<'a> {
     owner: Option<Owner>,
@@ -182,7 +182,7 @@ impl<'a> SettledNonce<'a> {
     }
 }
 
-/// Stores a nonce that was not stored, as used for no open withdrawal.
+/// Stores a missing nonce as used for no open withdrawal.
 pub(super) fn insert_elsewhere(
     connection: &mut Connection,
     service_id: &ServiceId,
@@ -239,8 +239,8 @@ pub(super) fn update_settled(
     connection.execute(&statement).map(drop)
 }
 
-/// The withdrawal, if this nonce may be the one that pays it: it is open and has no other nonce with
-/// which it was or may be paid, or the nonce is its own already.
+/// The withdrawal, if this nonce may be the one that pays it. Either it is open and has no other nonce with which it
+/// was or may be paid, or the nonce is already its own.
 pub(super) fn payable_owner(
     connection: &mut Connection,
     service_id: &ServiceId,

@@ -234,8 +234,9 @@ impl SigningStore for Store {
         Ok(highest.map(|highest| highest + 1))
     }
 
-    /// Of several transactions with a nonce, a filler if there is one, or else the payment with the highest fee. If the
-    /// chain has forgotten that a payment failed, it could be paid, perhaps in addition to another one.
+    /// If a nonce has several transactions, returns a filler if there is one, otherwise the payment with the highest
+    /// fee. Failed payments are left out: if the chain has forgotten that a payment failed, it could be made, possibly
+    /// in addition to another one.
     fn transactions_from(
         &self,
         service_id: &ServiceId,
@@ -314,7 +315,7 @@ impl SigningStore for Store {
         }
     }
 
-    /// The same note again is not written.
+    /// A note that is already stored is not written again.
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()> {
         let note = note.map(storable);
         let statement = self
@@ -357,7 +358,7 @@ impl SigningStore for Store {
         Ok(())
     }
 
-    /// It is kept with the ledger, so a database that is bound to another one begins again.
+    /// It is stored with the ledger, so it is reset when the database is bound to another ledger.
     fn highest_block(&self) -> BatchResult<Option<u64>> {
         let statement = self
             .statement(
@@ -368,7 +369,7 @@ impl SigningStore for Store {
         Ok(highest.map(whole).transpose()?)
     }
 
-    /// Does nothing in a database that is bound to no ledger.
+    /// Does nothing if the database is not bound to a ledger.
     fn record_highest_block(&self, number: u64) -> BatchResult<()> {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let statement = self
@@ -476,7 +477,7 @@ impl SigningStore for Store {
             if stored.as_ref().is_some_and(|stored| stored.outcome.is_some()) {
                 return Ok(false);
             }
-            // It was assigned after its use was looked for. What becomes of the withdrawal is found out with it.
+            // The nonce was assigned after its use was searched, so its use is found out together with the withdrawal.
             let is_assigned = stored.as_ref().is_some_and(|it| it.is_of_open && !it.undecided);
             if is_assigned && !matches!(nonce_use, NonceUse::Withdrawal { .. }) {
                 return Ok(false);
@@ -489,7 +490,7 @@ impl SigningStore for Store {
                     };
                     Some(owner)
                 }
-                // A nonce stays with its withdrawal, unless it is moved to another one.
+                // A nonce stays with its withdrawal unless it is moved to another one.
                 NonceUse::Elsewhere { .. } | NonceUse::Undecided { .. } => former,
             };
             let settled = SettledNonce::new(nonce_use, owner);

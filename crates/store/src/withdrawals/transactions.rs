@@ -110,7 +110,7 @@ impl<'a> InsertedTransactionRow<'a> {
     }
 }
 
-/// Removes what was signed for the withdrawal that had the nonce before: none of it can be mined any
+/// Removes the transactions that were signed for the previous owner of the nonce, because none of them can be mined any
 /// more.
 pub(super) fn remove_transactions(
     connection: &mut Connection,

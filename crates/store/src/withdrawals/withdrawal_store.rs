@@ -33,8 +33,8 @@ use crate::{
 };
 
 impl WithdrawalStore for Store {
-    /// One commit, unless rows of services are locked. There is at most one withdrawal with an id, however many
-    /// requests come at once. If the id is derived from what may be paid only once, no other lock is needed.
+    /// Uses one commit, unless rows of services are locked. However many requests come at once, there is at most one
+    /// withdrawal with an id. If the id is derived from something that may be paid only once, no other lock is needed.
     ///
     /// ```no_run
     /// # use grid_batch_withdrawals::{ScheduleOutcome, Withdrawal, WithdrawalStore};
@@ -53,8 +53,8 @@ impl WithdrawalStore for Store {
         withdrawals: &[Withdrawal],
     ) -> BatchResult<Vec<Result<ScheduleOutcome, WithdrawalConflict>>> {
         let mut outcomes: Vec<Option<_>> = withdrawals.iter().map(|_| None).collect();
-        // Requests for the same id at different services lock different rows. The database refuses the
-        // second insert, and its retry finds the first withdrawal: each time at least one more.
+        // Requests for the same id at different services lock different rows. The database refuses the second insert,
+        // and a retry finds the first withdrawal. Each retry thus finds at least one more.
         let mut retries_left = withdrawals.len();
         loop {
             match schedule_rest(self, withdrawals, &mut outcomes) {
@@ -87,8 +87,8 @@ impl WithdrawalStore for Store {
         })?)
     }
 
-    /// The cost grows with the number of withdrawals of the page, and, where the filter names more than one of pool,
-    /// service, reward and beneficiary, with the number that it skips.
+    /// The cost grows with the number of withdrawals of the page. If the filter names more than one of pool, service,
+    /// reward and beneficiary, it also grows with the number of withdrawals that are skipped.
     fn withdrawals(
         &self,
         filter: &WithdrawalFilter,
@@ -110,8 +110,8 @@ impl WithdrawalStore for Store {
         })?)
     }
 
-    /// A delay ends, and so does a hold that began because the ledger refused the payment: the cancellation is
-    /// another transaction.
+    /// Ends a delay, and a hold that began because the ledger refused the payment, because the cancellation is a
+    /// different transaction.
     fn cancel_withdrawal(
         &self,
         id: &WithdrawalId,
@@ -174,8 +174,8 @@ impl WithdrawalStore for Store {
         Ok(PaymentBudget { limits, scheduled })
     }
 
-    /// Of two calls at the same time, one starts the next generation. Transactions of earlier generations stay stored:
-    /// while one of them may be paid, no other is signed.
+    /// If there are two calls at the same time, only one of them starts the next generation. Transactions of earlier
+    /// generations stay stored, and no other is signed while one of them may still be mined.
     fn retry_withdrawal(
         &self,
         id: &WithdrawalId,
@@ -235,7 +235,7 @@ impl WithdrawalStore for Store {
 }
 
 impl Store {
-    /// What was scheduled from each of these pools in the last 24 hours.
+    /// The sum that was scheduled from each of these pools in the last 24 hours.
     pub fn pool_sums(&self, pools: &[&str]) -> Result<Vec<PoolSum>, StoreError> {
         let now = self.now();
         let mut sums = sums_of_day(&mut *self.pools.read()?, pools, now)?;
@@ -247,8 +247,8 @@ impl Store {
     }
 }
 
-/// The details of a withdrawal, with its service locked until the end of the transaction: nothing of
-/// the service is recorded or signed meanwhile.
+/// The details of a withdrawal. Its service is locked until the end of the transaction, so nothing is recorded or
+/// signed for the service meanwhile.
 fn lock_withdrawal(
     connection: &mut Connection,
     id: &WithdrawalId,
@@ -265,7 +265,7 @@ fn end_delay(connection: &mut Connection, details: &WithdrawalDetails) -> Result
     write_open(connection, &lanes.values().collect::<Vec<&Lane>>())
 }
 
-/// Makes the status of the batch due: the transaction that used its nonce may be the cancellation.
+/// Makes the status of the batch due, because the transaction that used its nonce may be the cancellation.
 fn check_now(connection: &mut Connection, details: &WithdrawalDetails) -> Result<(), StoreError> {
     let statement = connection
         .statement(

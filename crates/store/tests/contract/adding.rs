@@ -139,7 +139,7 @@ fn duplicate_within_one_list_is_stored_once(db: &Database) {
     let answers = store.add(&[&[batch("a::b", 1), batch("a::b", 1)]]).unwrap();
     assert_eq!(answers, [Ok(vec![AddOutcome::Stored, AddOutcome::AlreadyStored])]);
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);
-    // The service has a lane although one reserved timestamp was given back.
+    // The service has a lane, although one reserved timestamp was given back.
     assert_eq!(store.commit_next("a::b"), id(1));
     store.add_all(&[batch("a::b", 2)]);
     assert_eq!(store.commit_next("a::b"), id(2));
@@ -244,7 +244,7 @@ fn with_transactions(service_name: &str, number: u64, transactions: &[u64]) -> N
     NewBatch { transaction_ids, ..batch(service_name, number) }
 }
 
-/// The conflict of the batch 2 with the batch 1 about the transaction 20.
+/// The conflict of batch 2 with batch 1 about transaction 20.
 fn conflict_about_20() -> BatchConflict {
     let conflict = TransactionConflict {
         service_id: service("a::b"),
@@ -304,7 +304,7 @@ fn transaction_may_be_in_two_services(db: &Database) {
 }
 
 fn ids_with_the_same_beginning_are_different_transactions(db: &Database) {
-    // The last byte of the number is the eighth of the id.
+    // The last byte of the number is the eighth byte of the id.
     let store = db.open();
     store
         .add_all(&[with_transactions("a::b", 1, &[0x100]), with_transactions("a::b", 2, &[0x101])]);

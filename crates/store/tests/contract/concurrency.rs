@@ -153,8 +153,8 @@ fn order_is_kept_under_concurrent_adds_and_rounds(db: &Database) {
             }
         });
         for _ in 0..3 {
-            // Only PostgreSQL has several writers: SQLite's wait for each other by polling, and one of
-            // them may wait for as long as the others write.
+            // Only PostgreSQL gets several writers. SQLite's writers wait for each other by polling, so one of them may
+            // wait for as long as the others write.
             let store = if db.is_postgres() { db.open() } else { store.clone() };
             let committed = &committed;
             scope.spawn(move || {
@@ -179,8 +179,7 @@ fn order_is_kept_under_concurrent_adds_and_rounds(db: &Database) {
     assert!(store.depths(None, 9).unwrap().is_empty());
 }
 
-/// The slow writer has reserved its timestamp when the fast one starts; a trigger blocks its
-/// transaction.
+/// The slow writer has reserved its timestamp when the fast one starts. A trigger blocks its transaction.
 #[test]
 fn slow_writer_keeps_its_place_in_the_order() {
     let db = Database::postgres();

@@ -1,4 +1,4 @@
-//! Decisions about tokens, webhooks and the database are logged in their commit; a dry run changes nothing.
+//! Decisions about tokens, webhooks and the database are logged in their commit. A dry run changes nothing.
 
 use grid_batch_core::{
     AccessScope, ActionFilter, ActionSource, EventFilter, LedgerIdentity, NewToken, NewWebhook,

@@ -223,7 +223,7 @@ fn absent_attempts_are_recorded(db: &Database) {
         store.record_one(happened(&taken, absent));
     }
     store.commit_next("a::b");
-    // Two changes of one group are recorded the same way.
+    // Two changes of one group are recorded in the same way.
     store.add_all(&[batch("a::b", 2)]);
     let taken = store.take_one("a::b");
     let unknown = Event::Outcome { attempt: 1, outcome: Outcome::Ambiguous };

@@ -27,7 +27,7 @@ fn names(pending: &[PendingBatch]) -> Vec<&str> {
     pending.iter().map(PendingBatch::get_service_id).collect()
 }
 
-/// Four services, submitted in the order 4, 3, 2, 1; then 4 is checked, and after it 1.
+/// Four services, submitted in the order 4, 3, 2, 1. Then 4 is checked, and after it 1.
 fn four_services(db: &Database) -> TestStore {
     let store = db.open();
     let names = ["s::1", "s::2", "s::3", "s::4"];
@@ -96,8 +96,8 @@ fn recently_checked_batch_is_not_due(db: &Database) {
 /// A batch at the ledger: when it was submitted and last checked, and whether it is held.
 type BatchTimes = (i64, Option<i64>, bool);
 
-/// The rule of core. A held batch is polled at the longest interval of the pace. A batch that was
-/// checked in the future is due: the clock was set back since.
+/// The rule of core. A held batch is polled at the longest interval of the pace. A batch that was checked in the future
+/// is due, because the clock was set back since.
 fn is_due(times: BatchTimes, pace: PollPace, now: Timestamp) -> bool {
     let (submitted_at, checked_at, held) = times;
     let time = Timestamp::from_micros;
@@ -122,7 +122,7 @@ fn due_batches_match_the_poll_pace(db: &Database) {
         (0..300u64).prop_map(|nanos| Duration::from_nanos(nanos * 777)),
         Just(Duration::MAX),
     ];
-    // Not the largest timestamp: only there does core consider an endless interval to be over.
+    // The largest timestamp is excluded, because only there does core consider an endless interval to be over.
     let now = prop_oneof![9 => 0..1_600i64, 1 => Just(i64::MIN), 1 => Just(i64::MAX - 1)];
     cases(100)
         .run(&(vec(times, SERVICES), micros.clone(), micros, now), |(all, a, b, now)| {

@@ -116,8 +116,7 @@ fn commit_proven_while_sending_ends_with_the_outcome(db: &Database) {
     assert_eq!(store.take_one("a::b").batch_id, id(2));
 }
 
-/// A batch that was sent again after evidence that its first attempt was absent, and another behind
-/// it.
+/// A batch that was sent again after evidence that its first attempt was absent, and another one behind it.
 fn sent_again(store: &TestStore) -> TakenBatch {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let first = store.take_one("a::b");

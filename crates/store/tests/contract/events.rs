@@ -1,4 +1,4 @@
-//! Events are written with each change, and readers get each once and in order.
+//! Events are written with each change, and readers get each event once and in order.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +24,7 @@ use crate::fixture::{
 };
 
 on_both! {
-    history_tells_each_change_of_a_batch,
+    history_has_each_change_of_a_batch,
     actions_of_operators_are_events,
     late_commit_is_an_event,
     change_that_changes_nothing_is_no_event,
@@ -41,7 +41,7 @@ on_both! {
     reader_gets_all_events_in_order_while_several_write,
 }
 
-/// Short names: kind, state, attempt.
+/// Shortens events to kind, state and attempt.
 fn told(events: &[BatchEvent]) -> Vec<(EventKind, BatchState, u32)> {
     events.iter().map(|event| (event.kind, event.state, event.attempt)).collect()
 }
@@ -50,7 +50,7 @@ fn history(store: &TestStore, number: u64) -> Vec<BatchEvent> {
     store.history(&service("a::b"), &id(number)).unwrap().unwrap()
 }
 
-/// Reads from a position to the present in pages.
+/// Reads in pages from a position to the end of the feed.
 fn read_from(
     store: &Store,
     from: EventPosition,
@@ -77,7 +77,7 @@ fn after(store: &Store, cursor: &EventCursor) -> (Vec<BatchEvent>, EventCursor) 
     read_from(store, EventPosition::After(cursor.clone()), &EventFilter::default(), 1_000)
 }
 
-fn history_tells_each_change_of_a_batch(db: &Database) {
+fn history_has_each_change_of_a_batch(db: &Database) {
     let store = db.open();
     let instance = Some(store.worker_of_all().instance().to_string());
     let stored_at = db.later(1);
@@ -263,8 +263,8 @@ fn removed_batches_take_their_events_along(db: &Database) {
     assert_eq!(told(&history(&store, 2)), [(EventKind::Accepted, BatchState::New, 0)]);
 }
 
-/// The position after all events, at a moment when no transaction of another test was running: a position that
-/// does not know whether such a one has written something that is removed is refused.
+/// The position after all events, at a moment when no transaction of another test is running. A position that does not
+/// know whether such a transaction has written events that were removed would be refused.
 fn read_settled(store: &Store) -> EventCursor {
     let started = Instant::now();
     loop {
@@ -423,7 +423,7 @@ fn reader_gets_all_events_in_order_while_several_write(db: &Database) {
     }
 }
 
-/// A writer beside the store, in a transaction that has begun and has an id.
+/// A writer that bypasses the store, in a transaction that has begun and has an id.
 fn begin(db: &Database) -> PgConnection {
     let mut writer = PgConnection::establish(&db.postgres_url()).unwrap();
     writer.batch_execute("begin; select txid_current()").unwrap();
@@ -471,7 +471,7 @@ fn commit_that_becomes_visible_late_is_not_skipped() {
     assert_eq!(attempts(&all(&store)), [0, 1, 2, 3]);
 }
 
-/// The transaction with the smaller id locks the service last. An order by these ids would exchange the two.
+/// The transaction with the smaller id locks the service last. Ordering by these ids would exchange the two.
 #[test]
 fn changes_of_a_service_are_in_the_order_of_its_lock() {
     let db = Database::postgres();
@@ -505,7 +505,7 @@ fn copied_database_shows_all_its_events() {
     assert_eq!(all(&store).len(), 2);
 }
 
-/// Adds batches, each again if that failed: the commit may have succeeded.
+/// Adds batches, and repeats each that failed, because the commit may have succeeded.
 fn add_again(store: &Store, numbers: Range<u64>) {
     for number in numbers {
         let failed = |_: &u32| store.add(&[&[batch("a::b", number)]]).is_err();
@@ -513,7 +513,7 @@ fn add_again(store: &Store, numbers: Range<u64>) {
     }
 }
 
-/// An instance whose sessions are ended again and again, in the middle of its transactions, beside another one.
+/// The sessions of one of two instances are repeatedly ended in the middle of transactions.
 #[test]
 fn feed_is_complete_while_one_of_two_writers_is_killed() {
     const EACH: u64 = 60;
@@ -561,8 +561,8 @@ fn feed_is_complete_while_one_of_two_writers_is_killed() {
 const MOVED: [&str; 4] = ["moved::a", "moved::b", "moved::c", "moved::d"];
 const BATCHES_OF_EACH: u64 = 8;
 
-/// Takes services, and batches of them to their ends, until all have ended. Now and then the instance gives its
-/// services up, or expires with a batch that is on its way, which another one then finds committed.
+/// Takes services, and processes their batches until all have ended. Sometimes the instance gives up its services, or
+/// expires with a batch that is on its way, which another instance then finds committed.
 fn work_until_all_ended(db: &Database, instance: &ClaimStore, mut numbers: fastrand::Rng) {
     let ended = "select count(*) as number from batches where ended_at is not null";
     let all = i64::try_from(MOVED.len() as u64 * BATCHES_OF_EACH).unwrap();
@@ -571,7 +571,7 @@ fn work_until_all_ended(db: &Database, instance: &ClaimStore, mut numbers: fastr
             instance.register_again().unwrap();
         }
         let mut in_doubt = instance.take(2).unwrap().in_doubt;
-        // If no other instance was faster, it finds them itself.
+        // If no other instance was faster, it finds the orphans itself.
         let orphans = instance.recover(&instance.with_submitter().unwrap()).unwrap();
         in_doubt.extend(orphans.into_iter().map(|orphan| (orphan.service_id, orphan.batch_id)));
         for (service_id, batch_id) in in_doubt {
@@ -610,8 +610,8 @@ fn read_in_turn(stores: &[Store], done: &AtomicBool) -> Vec<BatchEvent> {
     read
 }
 
-/// What is promised: no event is left out or repeated, and those of a service are in the order of its changes.
-/// Nothing is promised about the numbers of events of different services.
+/// The guarantee is that no event is left out or repeated, and that the events of a service are in the order of its
+/// changes. There is no guarantee about the order of events of different services.
 #[test]
 fn feed_keeps_its_order_while_services_are_taken_over() {
     let db = Database::postgres();

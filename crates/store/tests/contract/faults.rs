@@ -66,7 +66,7 @@ fn broken_idle_connection_is_replaced() {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     cut_connections(&db);
-    // A session of the server ends a moment before its connection does.
+    // A session of the server ends a moment before its connection.
     let started = Instant::now();
     while store.add(&[&[batch("a::b", 2)]]).is_err() {
         assert!(started.elapsed() < Duration::from_secs(30), "the connection is not replaced");
@@ -122,7 +122,7 @@ fn corrupt_rows_are_reported() {
     assert!(error.to_string().contains("-1 attempts"), "{error}");
 }
 
-/// Terminates all connections of this test to the database, except the one it uses itself.
+/// Terminates all connections of this test to the database, except its own.
 fn cut_connections(db: &Database) {
     cut_other_connections(&mut PgConnection::establish(&db.postgres_url()).unwrap());
 }

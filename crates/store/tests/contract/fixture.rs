@@ -30,7 +30,7 @@ use grid_batch_store::{
 use grid_batch_test_postgres::TestDatabase;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-/// What a program asks for.
+/// The request of a program.
 pub fn by_program() -> OperatorRequest {
     OperatorRequest::program()
 }
@@ -102,7 +102,7 @@ impl Database {
         }
     }
 
-    /// Opens the store, as a starting process does.
+    /// Opens the store, like a starting process.
     pub fn open(&self) -> TestStore {
         self.open_with(self.options())
     }
@@ -112,13 +112,13 @@ impl Database {
         TestStore { store, worker: Arc::clone(&self.worker), own_worker: Arc::default() }
     }
 
-    /// Opens the store as an operator's command does, whose settings lack those of the server.
+    /// Opens the store like an operator's command, which does not have the settings of the server.
     pub fn open_for_command(&self) -> TestStore {
         let store = Store::open_for_command(&self.url(), self.options()).unwrap();
         TestStore { store, worker: Arc::clone(&self.worker), own_worker: Arc::default() }
     }
 
-    /// Opens the store of a database that was brought back.
+    /// Opens the store of a restored database.
     pub fn restored(&self) -> Store {
         Store::open_restored(&self.url(), self.options()).unwrap()
     }
@@ -132,7 +132,7 @@ impl Database {
         }
     }
 
-    /// A name for a namespace that no other test has: on PostgreSQL, all tests have one database.
+    /// A namespace name that no other test uses, because on PostgreSQL all tests share one database.
     pub fn namespace_name(&self) -> String {
         self.name.replace('-', "_")
     }
@@ -191,8 +191,8 @@ pub fn service(name: &str) -> ServiceId {
     name.parse().unwrap()
 }
 
-/// The id that starts with `number` and is otherwise zero.
-/// The change that a subscriber is called with, and its outcome.
+/// The id that starts with `number` and is otherwise zero. The change that a subscriber is called with, and its
+/// outcome.
 pub fn change_of(entry: Recorded<'_>) -> (Change, ChangeOutcome) {
     match entry {
         Recorded::Change { change, state, next_waits } => {
@@ -225,8 +225,8 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
     }
 }
 
-/// A store, and an instance that claims each service of its database as soon as a test takes or
-/// reads a batch of it. All stores of one database share the instance, each with its own rules.
+/// A store, and an instance that claims each service of its database as soon as a test takes or reads a batch of the
+/// service. All stores of one database share the instance, each with its own rules.
 #[derive(Clone)]
 pub struct TestStore {
     store: Store,
@@ -264,7 +264,7 @@ impl TestStore {
         self.store
     }
 
-    /// The instance that works on the services of the database, with all of them.
+    /// The instance that works on the services of the database, after it has claimed all of them.
     pub fn worker_of_all(&self) -> &ClaimStore {
         self.worker().take(usize::MAX).unwrap();
         self.worker()

@@ -34,7 +34,7 @@ on_both! {
     operator_decides_invalid_though_an_attempt_may_arrive,
 }
 
-/// On SQLite, a transaction that began with a read may not be able to write while others write.
+/// On SQLite, a transaction that began with a read may be unable to write while others write.
 #[test]
 fn decision_waits_for_another_connection_that_writes() {
     let db = Database::sqlite();
@@ -46,7 +46,7 @@ fn decision_waits_for_another_connection_that_writes() {
     thread::scope(|scope| {
         let decide = || store.decide(&taken.service_id, &taken.batch_id, 1, Decision::Absent);
         let decision = scope.spawn(decide);
-        // A decision that does not wait fails within this time. One that waits is never too late.
+        // A decision that does not wait fails within this time. A decision that waits is never too late.
         thread::sleep(Duration::from_millis(300));
         writer.batch_execute("commit").unwrap();
         let outcome = decision.join().unwrap().unwrap();
@@ -54,7 +54,7 @@ fn decision_waits_for_another_connection_that_writes() {
     });
 }
 
-/// A batch in doubt, and another behind it.
+/// A batch in doubt, and another one behind it.
 fn in_doubt(store: &TestStore) -> TakenBatch {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");
@@ -302,7 +302,7 @@ fn operator_can_end_a_batch_that_waits(db: &Database) {
     assert_eq!(store.take_one("a::b").batch_id, id(3));
 }
 
-/// Whether an operator can hold the batch of `a::b` with this number, and has.
+/// Holds the batch of `a::b` with this number as an operator, and returns whether that was possible.
 fn held_by_operator(store: &TestStore, number: u64) -> bool {
     let held = store.hold_batch(&service("a::b"), &id(number), "look first").unwrap();
     matches!(held, ChangeOutcome::Applied { .. })

@@ -84,7 +84,7 @@ fn signed(service_name: &str, number: u64, by: u8) -> NewBatch {
     NewBatch { signer: Some(signer(by)), ..batch(service_name, number) }
 }
 
-/// Adds each batch as a list of its own, in one commit, and says which were stored.
+/// Adds each batch as a separate list, in one commit, and returns which were stored.
 fn add_each(store: &Store, batches: &[NewBatch]) -> Vec<bool> {
     let lists: Vec<&[NewBatch]> = batches.iter().map(std::slice::from_ref).collect();
     store.add(&lists).unwrap().iter().map(Result::is_ok).collect()
@@ -289,7 +289,7 @@ fn batch_that_others_wait_for_enters_a_full_queue(db: &Database) {
     store.add_all(&[plain(2)]);
 }
 
-/// Batches that wait for each other could be made up without end.
+/// Clients could invent any number of batches that wait for each other.
 fn dependents_enter_a_full_queue_only_if_waited_for(db: &Database) {
     let store = open_parallel_with(db, queue_limit(3));
     store.add_all(&[dependent(1_000, 7, &[1_001]), dependent(5, 7, &[6]), dependent(7, 7, &[8])]);
@@ -312,10 +312,10 @@ fn missing_transactions_of_a_signer_are_limited(db: &Database) {
     let expected =
         BatchConflict::TooManyMissing { signer: Box::new(signer(7)), missing: 3, limit: 3 };
     assert_eq!(refusal(&store, &[dependent(1_003, 7, &[3])]), expected);
-    // What misses nothing, and other signers, are not affected.
+    // Batches that miss nothing, and other signers, are not affected.
     let complete = NewBatch { signer: Some(signer(7)), ..plain(9) };
     store.add_all(&[dependent(1_004, 8, &[3, 4, 5, 6]), complete]);
-    // Another instance counts them, too.
+    // Another instance counts them as well.
     let other = open_parallel_with(db, missing_limit(3));
     assert_eq!(refusal(&other, &[dependent(1_003, 7, &[3])]), expected);
     store.add_all(&[plain(1)]);
@@ -324,7 +324,7 @@ fn missing_transactions_of_a_signer_are_limited(db: &Database) {
     store.add_all(&[dependent(1_003, 7, &[3])]);
 }
 
-/// Many signers together leave room for what can be sent.
+/// Many signers together leave room for batches that can be sent.
 fn batches_that_miss_transactions_are_limited(db: &Database) {
     let limits = IntakeLimits { open_batches: 8, incomplete_batches: 4, ..IntakeLimits::default() };
     let store = open_parallel_with(db, limits);
@@ -337,15 +337,15 @@ fn batches_that_miss_transactions_are_limited(db: &Database) {
         incomplete: 4,
         limit: 4,
     };
-    // Also a batch that others wait for, in the same list as others, and at another instance.
+    // The limit also applies to a batch that others wait for, to one in a list with others, and at another instance.
     assert_eq!(refusal(&store, &[dependent(1, 30, &[2])]), expected);
     assert_eq!(refusal(&store, &[plain(9), dependent(1_020, 30, &[3])]), expected);
     let other = open_parallel_with(db, limits);
     assert_eq!(refusal(&other, &many_signers[4..]), expected);
-    // What misses nothing is stored and committed.
+    // Batches that miss nothing are stored and committed.
     store.add_all(&[plain(3), plain(4)]);
     assert_eq!(store.commit_all_of(SERVICE), [3, 4]);
-    // What is missing arrives, and there is room again.
+    // The missing transactions arrive, and there is room again.
     store.add_all(&[plain(1)]);
     store.free_all();
     db.later(1);

@@ -1,4 +1,4 @@
-//! Rows that a transaction of another program keeps locked. SQLite locks no rows.
+//! Rows that a transaction of another program keeps locked. SQLite does not lock rows.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, service
 
 const SERVICES: u64 = 9;
 const LOCKED: &str = "a::4";
-/// Much less than the usual lock limit of a test, and much more than the lock limit of a group.
+/// Much less than the usual lock limit of a test, but much more than the lock limit of a group.
 const SHORT: Duration = Duration::from_secs(8);
 
 fn name(number: u64) -> String {
@@ -43,8 +43,8 @@ fn committed(_: &TakenBatch) -> Event {
     Event::status(LedgerStatus::Committed)
 }
 
-/// Another transaction, which is rolled back before its drop ends: when a connection only closes, the
-/// server frees its locks some time later.
+/// Another transaction. It is rolled back when it is dropped, because if a connection is only closed, the server frees
+/// its locks some time later.
 struct OtherTransaction(PgConnection);
 
 impl Drop for OtherTransaction {
@@ -93,7 +93,7 @@ fn group_is_recorded_without_the_locked_service() {
     }
 }
 
-/// A batch ends in its own row, which no look at its service and lane shows.
+/// The end of a batch changes its own row, whose lock cannot be seen at its service and lane.
 #[test]
 fn locked_row_of_a_batch_is_found() {
     let db = Database::postgres();
@@ -240,7 +240,7 @@ fn outcome_set_aside_is_recorded_before_recovery() {
     assert!(states(&store).iter().all(|(_, state)| *state == BatchState::Pending));
 }
 
-/// A lock that nothing meets any more does not stay on the list.
+/// A lock that no statement meets any more does not stay on the list.
 #[test]
 fn renewal_finds_services_that_are_free_again() {
     let db = Database::postgres();

@@ -23,13 +23,13 @@ const SERVICES: [&str; 2] = ["s::1", "s::2"];
 enum Step {
     Add(Vec<(usize, u64)>),
     Take(Vec<usize>),
-    /// Records changes; without a number, of the oldest open batch of the service.
+    /// Records changes. Without a number, they are for the oldest open batch of the service.
     Record(Vec<(usize, Option<u64>, Event, bool)>),
     /// An operator decides about a batch.
     Decide(usize, Option<u64>, Decision),
     /// An operator holds a batch, or ends its hold.
     Hold(usize, Option<u64>, bool),
-    /// An operator cancels a batch, or ends its delay; or only asks what would happen.
+    /// An operator cancels a batch or ends its delay, or only finds out what would happen.
     Act(usize, Option<u64>, OperatorVerb, bool),
     /// An operator pauses a service or all, or ends the pause.
     Pause(Option<usize>, bool),
@@ -123,7 +123,7 @@ struct Entry {
     committed_after_invalid: bool,
 }
 
-/// All batches of each service, in order, and what is paused: a service, or all (`None`).
+/// All batches of each service, in order, and what is paused: services, or all (`None`).
 #[derive(Default, Clone)]
 struct Model(BTreeMap<usize, Vec<Entry>>, BTreeSet<Option<usize>>);
 
@@ -218,7 +218,7 @@ impl Model {
         ChangeOutcome::Applied { state, next_waits: true }
     }
 
-    /// `None`: there is no such service. `false`: it was like that before.
+    /// `None`: there is no such service. `false`: nothing changed.
     fn pause(&mut self, service: Option<usize>, pauses: bool) -> Option<bool> {
         if service.is_some_and(|service| !self.0.contains_key(&service)) {
             return None;
@@ -286,7 +286,7 @@ impl Model {
         ChangeOutcome::Applied { state: next.state, next_waits }
     }
 
-    /// The first proof of a commit of a batch that ended as invalid is recorded.
+    /// Refuses a change. The first proof of a commit of a batch that ended as invalid is recorded.
     fn refuse(
         &mut self,
         service: usize,
@@ -308,7 +308,7 @@ impl Model {
     fn open(&self, service: usize) -> Vec<(u64, Progress, Option<Hold>)> {
         let entries = self.0.get(&service).into_iter().flatten();
         let open = entries.filter(|entry| !entry.progress.state.is_terminal());
-        // The holds of waiting batches are listed apart.
+        // The holds of waiting batches are listed separately.
         let held = |at: usize, entry: &Entry| entry.held.clone().filter(|_| at == 0);
         open.enumerate()
             .map(|(at, entry)| (entry.number, entry.progress, held(at, entry)))

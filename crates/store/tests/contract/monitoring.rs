@@ -260,7 +260,7 @@ fn status_of_an_earlier_attempt_changes_nothing(db: &Database) {
     let first = accepted(&store, 1).remove(0);
     let (monitor, _) = monitor(&store);
     monitor.get_pending_batch_ids(9).unwrap();
-    // While the query is in flight, an operator has the batch sent again.
+    // While the query is in flight, an operator requests that the batch be sent again.
     store.hold(&first, "no evidence");
     store.decide(&first.service_id, &first.batch_id, first.attempt, Decision::Absent).unwrap();
     store.outcome(&store.take_one("s::1"), Outcome::Accepted);
@@ -360,7 +360,7 @@ fn unresolved_batch_has_the_time_of_its_state(db: &Database) {
     let (monitor, _) = monitor(&store);
     let in_doubt_since = db.later(5);
     store.outcome(&taken, Outcome::Ambiguous);
-    // A report without news and a hold do not change the time.
+    // A report without news, or a hold, does not change the time.
     db.later(5);
     store.status(&taken, LedgerStatus::NotReported);
     store.hold(&taken, "no evidence");

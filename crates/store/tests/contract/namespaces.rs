@@ -1,4 +1,4 @@
-//! The store in the database of a program that has tables of its own, some with the names of the store's.
+//! The store in the database of a program that has its own tables, some with the same names as the store's.
 
 use diesel::{
     Connection as _, PgConnection, SqliteConnection,
@@ -26,7 +26,7 @@ on_both! {
     migrations_of_a_program_are_not_ours,
 }
 
-/// Tables of Grid, and a migration that it has recorded.
+/// Tables of Grid, and a migration that Grid has recorded.
 const TABLES_OF_GRID: &str = "
     create table batches (id text primary key, data text not null);
     create table transactions (id text primary key, payload text, family text);
@@ -65,7 +65,7 @@ fn pool_of_program(db: &Database, settings: Option<SessionSettings>) -> ProgramP
     }
 }
 
-/// Adds batches and takes them to their ends, holds one, and reads them.
+/// Adds batches and processes them until their ends, holds one, and reads them.
 fn use_store(store: &Store) {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2), batch("c::d", 3)]);
     let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
@@ -107,7 +107,7 @@ fn namespace_keeps_tables_of_a_program_apart(db: &Database) {
     let batches = table(db, "batches");
     assert_eq!(db.number(&format!("select count(*) as number from {batches}")), 1);
 
-    // Opened again, and for commands.
+    // The store is opened again, and for commands.
     for store in [
         Store::open(&db.url(), apart(db)).unwrap(),
         Store::open_existing(&db.url(), apart(db)).unwrap(),
@@ -175,7 +175,7 @@ fn program_runs_the_migrations(db: &Database) {
     use_store(&Store::over(pool, apart(db)).unwrap());
 }
 
-/// Makes the database one in which the release before this one has recorded the migrations.
+/// Changes the database to one in which the previous release has recorded the migrations.
 fn record_as_earlier_release(db: &Database) {
     db.execute(
         "create table __diesel_schema_migrations (
@@ -190,7 +190,7 @@ fn record_as_earlier_release(db: &Database) {
 
 fn database_of_an_earlier_release_is_adopted(db: &Database) {
     db.open().add_all(&[batch("a::b", 1)]);
-    // It has run the steps of all parts.
+    // The earlier release has run the steps of all parts.
     let versions = "select count(*) as number from grid_batch_migrations
          where version not like '%!_%' escape '!'";
     let before = db.number(versions);
@@ -214,7 +214,7 @@ fn database_of_an_earlier_release_is_read(db: &Database) {
     db.execute("create table grid_batch_migrations (id integer)").unwrap();
 }
 
-/// So that an earlier release, which reads its own record, refuses a schema that it does not know.
+/// An earlier release reads its own record, and can thus refuse a schema that it does not know.
 fn new_migrations_are_recorded_for_earlier_releases(db: &Database) {
     drop(db.open());
     let dialect = if db.is_postgres() { Dialect::Postgres } else { Dialect::Sqlite };

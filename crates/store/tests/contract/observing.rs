@@ -157,7 +157,7 @@ fn delays_in_a_row_double_and_end_with_an_acceptance(db: &Database) {
         let delay = waits(db, &store, "a::b", 1);
         assert!(is_about(delay, whole), "{delay:?} of {whole:?}");
     }
-    // When a node answers again, what was not sent goes on soon.
+    // When a node answers again, batches that were not sent are tried soon.
     tried(Outcome::NotSent);
     assert!(is_about(waits(db, &store, "a::b", 1), DELAY));
     db.later(75);
@@ -166,7 +166,7 @@ fn delays_in_a_row_double_and_end_with_an_acceptance(db: &Database) {
     store.evidence(&taken, Evidence::Lost);
     tried(Outcome::Busy);
     assert!(is_about(waits(db, &store, "a::b", 1), DELAY));
-    // A closed gate is no failure.
+    // A closed gate is not a failure.
     tried(Outcome::Busy);
     tried(Outcome::Parked);
     tried(Outcome::Busy);
@@ -241,7 +241,7 @@ fn only_refusals_in_a_row_hold_a_batch(db: &Database) {
     for _ in 0..20 {
         assert!(!tried(Outcome::NotSent) && !tried(Outcome::Busy));
     }
-    // No answer says nothing about refusals, another answer ends them.
+    // A missing answer does not affect a series of refusals; another answer ends it.
     assert!(!tried(Outcome::Refused) && !tried(Outcome::Refused) && !tried(Outcome::Busy));
     assert!(!tried(Outcome::Refused) && !tried(Outcome::NotSent) && !tried(Outcome::Refused));
     assert!(tried(Outcome::Refused));

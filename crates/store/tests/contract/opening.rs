@@ -116,7 +116,7 @@ fn failed_migration_changes_nothing(db: &Database) {
     db.execute("create table services (id integer)").unwrap();
 }
 
-/// The machine's clock is in 1970 and jumps; PostgreSQL's is right. SQLite has none but the machine's.
+/// The machine's clock is in 1970 and jumps; PostgreSQL's is right. SQLite only has the machine's.
 fn stored_times_ignore_jumps_of_this_machine(db: &Database) {
     let machine = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000)));
     let clock = DatabaseClock::new(machine.clone());
@@ -136,7 +136,7 @@ fn stored_times_ignore_jumps_of_this_machine(db: &Database) {
     machine.set(hours(7));
     assert!(range.contains(&stored_at(3)), "{:?}", stored_at(4));
 
-    // With a renewal, PostgreSQL's clock is still the same, and SQLite's is the machine's.
+    // After a renewal, PostgreSQL's clock is still the same, and SQLite's follows the machine's.
     let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
     assert!(claims.renew().unwrap());
     let is_same = range.contains(&stored_at(5));
@@ -211,7 +211,7 @@ fn unreachable_server_error_has_no_secrets() {
     assert!(message.contains("127.0.0.1") && !message.contains("hidden"), "{message}");
 }
 
-/// The version is that of this release, as when the only migration was changed in place.
+/// The version is that of this release, as if the only migration had been changed in place.
 fn tables_of_an_earlier_build_are_refused(db: &Database) {
     for (change, back, difference) in [
         (

@@ -1,4 +1,4 @@
-//! What operators do is logged, in the commit of the change; a dry run changes nothing.
+//! Operators' actions are logged in the commit of the change. A dry run changes nothing.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn done(outcome: ActionOutcome) -> ActionEffect {
     }
 }
 
-/// A batch that the ledger has, and one behind it.
+/// A batch that the ledger has, and another one behind it.
 fn one_at_the_ledger(store: &TestStore) {
     store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
     let taken = store.take_one("a::b");

@@ -1,4 +1,4 @@
-//! A pause of a service, or of all: nothing new is taken, and what is under way is followed.
+//! During a pause of one or all services, nothing new is taken, and batches under way are followed.
 
 use grid_batch_core::{
     ActionOutcome, ActionRefusal, BatchQueryStore, BatchState, ClaimKeeper, InstanceId,
@@ -18,7 +18,7 @@ on_both! {
     pause_outlasts_a_takeover,
     pause_is_why_a_batch_waits,
     paused_services_are_counted,
-    reasons_of_pauses_are_told,
+    pauses_have_their_reasons,
     service_with_different_states_gives_no_batch,
     operators_pause_outlasts_different_states,
     only_the_claimant_sets_different_states,
@@ -131,7 +131,7 @@ fn pause_of_all_holds_for_new_services_and_instances(db: &Database) {
     store.worker().register_again().unwrap();
     store.worker_of_all();
     assert!(store.take(&["a::b", "c::d"]).is_empty());
-    // The pause of one service is another one.
+    // The pause of one service is independent of it.
     pause(&store, of("a::b"));
     resume(&store, OperatorTarget::AllServices);
     assert_eq!(store.ready_services(None, 10).unwrap(), [service("c::d")]);
@@ -202,7 +202,7 @@ fn claim_is_released_unless_a_batch_is_with_a_submitter(db: &Database) {
     assert_eq!(store.worker().take(10).unwrap().claims[0].epoch, taken.epoch + 1);
 }
 
-fn reasons_of_pauses_are_told(db: &Database) {
+fn pauses_have_their_reasons(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1), batch("c::d", 2)]);
     let services = [service("a::b"), service("c::d")];
@@ -232,7 +232,7 @@ fn service_with_different_states_gives_no_batch(db: &Database) {
     let counts = store.service_counts().unwrap();
     assert_eq!((counts.states_differ, counts.paused), (1, 0));
 
-    // Operators can neither end it nor have a batch sent again.
+    // Operators can neither end it nor cause a batch to be sent again.
     let resumed = act(&store, OperatorVerb::Resume, of("a::b"));
     assert_eq!(resumed, ActionOutcome::Refused(ActionRefusal::StatesDiffer));
     let (service_id, attempt) = (service("a::b"), Some(sent.attempt));

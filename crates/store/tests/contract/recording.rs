@@ -21,7 +21,7 @@ on_both! {
     check_constraints_refuse_impossible_rows,
 }
 
-/// Every event, for the current attempt and for another.
+/// Every event, for the current attempt and for another one.
 fn events() -> Vec<Event> {
     let mut events = vec![Event::Taken, Event::DependencyInvalid];
     for status in [

@@ -1,6 +1,7 @@
-//! Instances of an earlier release go on beside this one, so its statements must run on the tables of this one.
+//! Instances of an earlier release may run beside this one, so the statements of the earlier release must run on the
+//! tables of this one.
 //!
-//! `tests/releases` has the statements of each release: the snapshots of its plan tests.
+//! `tests/releases` contains the statements of each release, which are the snapshots of its plan tests.
 
 use std::fs;
 
@@ -32,7 +33,7 @@ fn statements_of_earlier_releases_run_on_these_tables(db: &Database) {
     assert!(statements.len() > 100, "{} statements", statements.len());
 }
 
-/// Has the database parse and plan a statement without running it.
+/// Makes the database parse and plan a statement without running it.
 fn preparing(statement: &str, number: usize, is_postgres: bool) -> String {
     if !is_postgres {
         return format!("explain {statement}");

@@ -35,7 +35,7 @@ fn is_marked(db: &Database) -> bool {
     db.number("select count(*) as number from database_state where restored_at is not null") == 1
 }
 
-/// One service in each open state that a head can be in.
+/// There is one service for each open state that a head can have.
 fn every_open_batch_of_a_restored_database_is_in_doubt(db: &Database) {
     let store = db.open();
     let states = ["new", "submitting", "delayed", "in-doubt", "absent", "pending", "valid"];
@@ -191,7 +191,7 @@ fn running_instance_is_not_disturbed(db: &Database) {
     assert_eq!(db.restored().mark_restored(false, &by_program()).unwrap().batches, 1);
 }
 
-/// The state that `renew` leaves if the database loses its latest commits.
+/// Simulates the state after `renew` if the database then loses its latest commits.
 fn lost_renewal_puts_open_batches_in_doubt(db: &Database) {
     let instance = db.instance();
     let store = instance.store();
@@ -204,7 +204,7 @@ fn lost_renewal_puts_open_batches_in_doubt(db: &Database) {
     assert!(instance.renew().unwrap());
     assert!(is_marked(db));
     assert_eq!(db.state("a::b", 1), BatchState::InDoubt);
-    // What it knows now is what the database has.
+    // The instance now knows the same as the database.
     db.execute(
         "update database_state set restored_at = null, restored_seq = null, restored_reason = null",
     )
@@ -240,7 +240,7 @@ fn database_that_lost_nothing_puts_nothing_in_doubt(db: &Database) {
     assert_eq!(db.state("a::b", 1), BatchState::New);
 }
 
-/// What a promotion, a restored dump and a move leave in the record of the server.
+/// Simulates the record of the server after a promotion, a restored dump and a move.
 #[test]
 fn another_server_puts_open_batches_in_doubt() {
     for (change, state) in [
@@ -273,7 +273,7 @@ fn database_that_was_moved_without_a_loss_continues() {
     assert!(!is_marked(&db));
 }
 
-/// A database in whose place a copy was put that was made before the instance has gone on.
+/// A database that was replaced with a copy from before the instance continued.
 fn copied_back(go_on: impl FnOnce(&ClaimStore)) -> Database {
     let db = Database::sqlite();
     let instance = db.instance();

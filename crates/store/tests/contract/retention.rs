@@ -173,7 +173,7 @@ fn pass_starts_after_the_clock_was_set_back(db: &Database) {
     assert!(store.start_retention(INTERVAL).unwrap());
 }
 
-/// On SQLite nothing is locked while another transaction writes: the step waits for it.
+/// On SQLite no rows are locked while another transaction writes, and the step waits for it.
 fn locked_batch_is_skipped(db: &Database) {
     if !db.is_postgres() {
         return;

@@ -1,4 +1,4 @@
-//! What is known of the batches that services have ever committed.
+//! What is known about the batches that services have ever committed.
 
 use grid_batch_core::{
     AddOutcome, BatchConflict, BatchState, Change, CommitHistory, Event, GroupObserver,
@@ -98,7 +98,7 @@ fn anchor_is_not_removed(db: &Database) {
     store.outcome(&store.take_one(NAME), Outcome::Rejected);
     assert_eq!(store.remove_in_steps(db.later(1), 100), 2, "the first, and the invalid one");
     assert_eq!(facts(&store, 9).anchor, Some(id(2)));
-    // It ends as the last committed batch, and was not sent.
+    // It is the last batch to end as committed, but was not sent.
     assert_eq!(add(&store, batch(NAME, 1)), Ok(AddOutcome::Stored));
     assert_eq!(store.remove_in_steps(db.later(1), 100), 1);
     assert_eq!(facts(&store, 9).anchor, Some(id(2)));
@@ -110,10 +110,10 @@ fn removed_committed_batches_are_committed_when_they_are_added_again(db: &Databa
     store.add_all(&[1, 2, 11, 12].map(|number| batch(NAME, number)));
     store.commit_next(NAME);
     store.outcome(&store.take_one(NAME), Outcome::Rejected);
-    // The last two stay.
+    // The last two are kept.
     assert_eq!([(); 2].map(|()| store.commit_next(NAME)), [11, 12].map(id));
     assert_eq!(store.remove_in_steps(db.later(1), 100), 2);
-    // The first is next in its service, the second waits behind it.
+    // The first one is next in its service; the second one waits behind it.
     for number in [3, 1] {
         assert_eq!(add(&store, batch(NAME, number)), Ok(AddOutcome::Stored));
     }
@@ -169,7 +169,7 @@ fn applied_transactions_are_refused_at_their_service(db: &Database) {
     assert_eq!(add(&store, batch(NAME, 2)), Ok(AddOutcome::AlreadyStored));
 }
 
-/// A client that signs twice with the same nonce makes two transactions whose ids begin with the same 32 bytes.
+/// A client that signs twice with the same nonce creates two transactions whose ids begin with the same 32 bytes.
 fn transaction_is_not_taken_for_another_with_the_same_beginning(db: &Database) {
     let store = db.open();
     known(&store);
@@ -194,7 +194,7 @@ fn batch_that_its_client_declares_new_is_new(db: &Database) {
     assert_eq!(db.number("select count(*) as number from declared_new_batches"), 0);
 }
 
-/// Takes the batch, which the adapter does not send.
+/// Takes the batch, which the adapter then does not send.
 fn take_unproved(store: &TestStore) -> TakenBatch {
     let taken = store.take_one(NAME);
     let options = DelayOptions::default();

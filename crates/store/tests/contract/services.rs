@@ -6,9 +6,9 @@ use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both
 
 on_both! {
     services_are_listed_in_pages,
-    service_tells_what_its_batches_do,
+    service_shows_what_its_batches_do,
     service_behind_a_closed_gate_is_parked_and_does_not_fail,
-    owner_is_told_with_its_lease_and_epoch,
+    owner_is_shown_with_its_lease_and_epoch,
     claims_are_listed_by_service_and_by_instance,
 }
 
@@ -39,7 +39,7 @@ fn services_are_listed_in_pages(db: &Database) {
     assert_eq!(BatchQueryStore::service(&*store, &service("e")).unwrap(), None);
 }
 
-fn service_tells_what_its_batches_do(db: &Database) {
+fn service_shows_what_its_batches_do(db: &Database) {
     let store = db.open();
     store.add_all(&[1, 2, 3].map(|number| batch("a", number)));
     store.add_all(&[batch("b", 4)]);
@@ -73,7 +73,7 @@ fn service_behind_a_closed_gate_is_parked_and_does_not_fail(db: &Database) {
     assert_eq!(one(&store, "a").parked, None, "the hold says why");
 }
 
-fn owner_is_told_with_its_lease_and_epoch(db: &Database) {
+fn owner_is_shown_with_its_lease_and_epoch(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a", 1)]);
     assert_eq!(one(&store, "a").owner, None);

@@ -1,4 +1,4 @@
-//! The view `batch_statuses`, which the source document names: one row for each batch.
+//! The view `batch_statuses` of the original specification, with one row for each batch.
 
 use grid_batch_core::{LedgerStatus, Outcome};
 

@@ -47,7 +47,7 @@ fn held_and_delayed_batches_are_not_under_way(db: &Database) {
 
 fn batches_of_another_instance_are_not_counted(db: &Database) {
     if !db.is_postgres() {
-        // An SQLite file serves one instance.
+        // An SQLite file allows only one instance.
         return;
     }
     let store = db.open();

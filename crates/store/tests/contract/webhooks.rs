@@ -1,4 +1,4 @@
-//! Webhooks are stored, one instance at a time delivers to each, and what failed is kept.
+//! Webhooks are stored, one instance at a time delivers to each, and failed messages are kept.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::sizes::Sample;
 
-/// How much larger something may be than it was: a vacuum comes when a part of a table has changed, and
-/// pages are allocated in groups.
+/// The factor by which something may grow, because a vacuum runs only when a part of a table has changed, and pages are
+/// allocated in groups.
 const MARGIN: f64 = 1.3;
 const ALLOWANCE: f64 = 1e6;
 
-/// Compares the second half of the samples with the second quarter. The first quarter fills the database
-/// with what retention keeps.
+/// Compares the second half of the samples with the second quarter. During the first quarter, the database fills with
+/// the data that retention keeps.
 pub fn expect_flat(samples: &[Sample]) {
     let half = samples.len() / 2;
     let (before, after) = (largest(&samples[half / 2..half]), largest(&samples[half..]));

@@ -1,5 +1,5 @@
-//! Batches go from intake to their end while retention removes old ones, until it shows that nothing grows:
-//! neither the database, nor one of its tables or indexes, nor the memory of the process.
+//! Processes batches from intake to their end while retention removes old ones, and checks that nothing grows: neither
+//! the database, its tables and indexes, nor the memory of the process.
 //!
 //! The ordinary run is short. `scripts/soak` passes 2,000,000 batches through each database.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
@@ -24,13 +24,13 @@ use retention::RetentionThread;
 use sizes::{Sample, SizeReader};
 use traffic::Traffic;
 
-/// How many batches are added in one commit. The time of the store advances by a second with each.
+/// How many batches are added in one commit. The clock of the store advances by a second with each.
 const GROUP: usize = 500;
 
 /// How many samples are taken.
 const SAMPLES: usize = 20;
 
-/// How many batches a run passes through.
+/// How many batches a run processes.
 fn batches() -> usize {
     let variable = env::var("GRID_BATCH_TEST_SOAK_BATCHES");
     variable.map_or(10_000, |text| text.parse().expect("a number"))

@@ -1,4 +1,4 @@
-//! Retention as the server runs it, with one pass after the other.
+//! Retention as in the server, with one pass after the other.
 
 use std::{
     sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},

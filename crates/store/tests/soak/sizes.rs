@@ -9,18 +9,18 @@ use diesel::{
     sql_types::{BigInt, Text},
 };
 
-/// The sizes in bytes at one moment: of everything by its name.
+/// The sizes in bytes at one moment, by name.
 pub struct Sample {
     pub batches: usize,
     pub elapsed: Duration,
     pub sizes: BTreeMap<String, u64>,
 }
 
-/// The names of the sizes that are not those of tables or indexes.
+/// The names of the sizes other than those of tables and indexes.
 pub const DATABASE: &str = "(database)";
 pub const MEMORY: &str = "(memory)";
 
-/// Reads the sizes past the store.
+/// Reads the sizes without the store.
 pub enum SizeReader {
     Postgres(String),
     Sqlite(PathBuf),
@@ -54,7 +54,7 @@ impl SizeReader {
         }
     }
 
-    /// A short run ends before PostgreSQL vacuums on its own.
+    /// Vacuums after a short run, which ends before PostgreSQL would do so itself.
     pub fn vacuum_small_run(&self, batches: usize) {
         if let Self::Postgres(url) = self
             && batches < 200_000

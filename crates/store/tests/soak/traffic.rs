@@ -10,7 +10,7 @@ use grid_batch_store::ClaimStore;
 
 const SERVICES: u64 = 250;
 
-/// One batch of these is rejected.
+/// One in this many batches is rejected.
 const REJECTED: u64 = 50;
 
 pub struct Traffic {
@@ -29,7 +29,7 @@ impl Traffic {
         Self { claims, services, next: 0, adding, taking, ending }
     }
 
-    /// Adds batches, and passes all of them to their end.
+    /// Adds batches, and processes all of them until their end.
     pub fn pass_group(&mut self, count: usize) {
         let batches: Vec<NewBatch> = (0..count).map(|_| self.new_batch()).collect();
         let started = Instant::now();
@@ -101,7 +101,7 @@ fn change(taken: &TakenBatch, event: Event) -> Change {
     }
 }
 
-/// Spread over an index, as signatures are.
+/// Like signatures, the ids are spread over an index.
 fn id(number: u64, last: u8) -> ItemId {
     let mut bytes = [last; 64];
     let spread = (number * 4 + u64::from(last)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

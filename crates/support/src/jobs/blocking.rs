@@ -9,18 +9,18 @@ use tokio::{
 
 use crate::Panic;
 
-/// A few threads for work that may block, such as that of a database. Clones share the threads.
+/// A few threads for work that may block, such as database calls. Clones share the threads.
 #[derive(Debug, Clone)]
 pub struct BlockingPool {
     handle: Handle,
     places: Arc<Semaphore>,
 }
 
-/// How much work runs at the same time, besides work that takes long.
+/// How many pieces of work run at the same time, not counting those that take long.
 const PLACES: usize = 2;
 
-/// Work that takes longer gives its place to other work: it may wait for a locked row or a database that does not
-/// answer.
+/// Work that takes longer than this gives its place to other work, because it may be waiting for a locked row or a
+/// database that does not answer.
 const LONGEST_IN_PLACE: Duration = Duration::from_millis(250);
 
 impl BlockingPool {
@@ -37,7 +37,7 @@ impl BlockingPool {
         self.run_in(place, work).await
     }
 
-    /// The same for work that returns the result of a store. A panic is an error.
+    /// The same for work that returns a `BatchResult`. A panic is returned as an error.
     pub async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> BatchResult<T> + Send + 'static,

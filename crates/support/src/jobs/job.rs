@@ -12,13 +12,13 @@ use grid_batch_core::InternalError;
 use super::{OwnRuntime, records::JobRecord};
 use crate::{Panic, Shutdown, ShutdownHandle, lock};
 
-/// A job that runs. Dropping it requests its end and does not wait for it.
+/// A running job. Dropping it requests its end without waiting for it.
 #[must_use = "dropping a job ends it"]
 pub struct Job<T = ()> {
     name: &'static str,
     shutdown: Shutdown,
     end: Mutex<Receiver<T>>,
-    /// Other users end after the job does.
+    /// Keeps the runtime until the job has ended.
     _runtime: Option<Arc<OwnRuntime>>,
 }
 
@@ -58,7 +58,7 @@ impl<T> Job<T> {
         lock(&self.end).recv().map_err(panicked)
     }
 
-    /// Requests the end and waits for it up to this limit: the job may be waiting for a database.
+    /// Requests the end and waits for it up to this limit, because the job may be waiting for a database.
     pub fn stop_within(self, limit: Duration) {
         self.shutdown.request();
         let _ = lock(&self.end).recv_timeout(limit);
@@ -68,7 +68,7 @@ impl<T> Job<T> {
 impl<T> JobEnd<T> {
     pub(super) fn send(self, result: Result<T, Panic>) {
         self.record.job_ended(self.shutdown.is_requested(), result.as_ref().err());
-        // The receiver, if there is one, ends the runtime.
+        // If the receiver still exists, it ends the runtime.
         drop(self.runtime);
         if let Ok(value) = result {
             let _ = self.sender.send(value);

@@ -19,7 +19,7 @@ pub use schedule::{JobTrigger, Next, Schedule};
 use crate::{Shutdown, catch_panic, catch_panic_async, spawn_thread};
 use records::JobRecords;
 
-/// Runs the background work of a program: all I/O on one runtime, and what blocks on a few threads.
+/// Runs the background work of a program: I/O on one runtime, and blocking work on a few threads.
 ///
 /// The panic of a job is caught, logged with the job's name and [reported](Jobs::reports). Clones share the runtime,
 /// which ends after the last clone and the last [`Job`].
@@ -32,8 +32,8 @@ pub struct Jobs {
     runtime: Option<Arc<OwnRuntime>>,
 }
 
-/// The least number of threads that serve I/O: checking a small batch's signatures on one of them must not keep
-/// answers of the ledger waiting.
+/// The minimum number of threads for I/O. While one of them checks the signatures of a small batch, answers of the
+/// ledger must not wait.
 const LEAST_WORKERS: usize = 4;
 
 impl Jobs {
@@ -45,7 +45,7 @@ impl Jobs {
 
     /// Starts a runtime with this many threads for I/O.
     pub fn with_workers(workers: usize) -> Result<Self, InternalError> {
-        // Adapters may need more than time, so every driver that tokio was compiled with is enabled.
+        // Adapters may need any of tokio's drivers, so all that were compiled in are enabled.
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers)
             .thread_name("jobs")
@@ -57,7 +57,7 @@ impl Jobs {
         Ok(Self { runtime: Some(Arc::new(OwnRuntime(Some(runtime)))), ..jobs })
     }
 
-    /// Jobs on a runtime of several threads that the caller keeps until they have ended.
+    /// Runs jobs on a multi-threaded runtime, which the caller must keep until they have ended.
     pub fn on_runtime(handle: Handle) -> Self {
         let blocking = BlockingPool::new(handle.clone());
         Self { handle, blocking, records: JobRecords::default(), runtime: None }
@@ -68,17 +68,17 @@ impl Jobs {
         &self.handle
     }
 
-    /// The threads for what blocks.
+    /// The threads for blocking work.
     pub fn blocking(&self) -> &BlockingPool {
         &self.blocking
     }
 
-    /// What is known of each job that was not stopped, by name.
+    /// A report about each job that was not stopped, ordered by name.
     pub fn reports(&self) -> Vec<JobReport> {
         self.records.reports()
     }
 
-    /// Does work that may block, for the first time after one `interval`.
+    /// Does work that may block once per `interval`, first after one `interval`.
     pub fn every(
         &self,
         name: &'static str,
@@ -88,8 +88,8 @@ impl Jobs {
         self.repeat(name, Schedule::every(interval), move || work().map(|()| Next::AfterInterval))
     }
 
-    /// Does work that may block, at the times of this schedule. A failure is logged if the run before it did not
-    /// fail, and so is the first success afterwards.
+    /// Does work that may block, at the times of this schedule. The first of several failures is logged, and so is the
+    /// first success after them.
     pub fn repeat(
         &self,
         name: &'static str,
@@ -169,7 +169,7 @@ impl Jobs {
         job
     }
 
-    /// Runs on a thread of its own what must never wait behind other work, or blocks for most of its life. It ends by
+    /// Runs a job on its own thread, if it must never wait behind other work or blocks most of the time. It ends by
     /// itself after this shutdown was requested.
     pub fn thread<T: Send + 'static>(
         &self,
@@ -189,11 +189,11 @@ impl fmt::Debug for Jobs {
     }
 }
 
-/// How long a thread for blocking work waits for more of it. Threads take turns, so that jobs that run now and then would
-/// keep all of them for ever if it were long.
+/// How long an idle thread for blocking work is kept. Threads take turns, so with a long limit, jobs that run
+/// occasionally would keep all of them forever.
 const IDLE_THREAD_LIMIT: Duration = Duration::from_millis(100);
 
-/// A runtime that ends with its last user.
+/// A runtime that ends when its last user is dropped.
 #[derive(Debug)]
 struct OwnRuntime(Option<Runtime>);
 
@@ -201,7 +201,7 @@ impl Drop for OwnRuntime {
     fn drop(&mut self) {
         let Some(runtime) = self.0.take() else { return };
         if Handle::try_current().is_ok() {
-            // Within a runtime nothing may be waited for.
+            // Waiting is not allowed within a runtime.
             return runtime.shutdown_background();
         }
         end_tasks(&runtime);
@@ -209,7 +209,8 @@ impl Drop for OwnRuntime {
     }
 }
 
-/// For what an adapter may have left running, such as a name lookup, or a stream that closes its connection.
+/// The time limit for work that an adapter may have left running, such as a name lookup or a stream that closes its
+/// connection.
 const LEFTOVERS: Duration = Duration::from_millis(500);
 
 fn end_tasks(runtime: &Runtime) {
@@ -221,7 +222,7 @@ fn end_tasks(runtime: &Runtime) {
                 tokio::time::sleep(CHECK_INTERVAL).await;
             }
         };
-        // A server that does not answer is not waited for.
+        // An error means that the time is over, for example because a server does not answer.
         let _ = tokio::time::timeout(LEFTOVERS, ended).await;
     });
 }

@@ -9,16 +9,16 @@ use log::{error, info, warn};
 
 use crate::{Panic, lock};
 
-/// What is known of a job.
+/// A report about a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobReport {
     /// Its name.
     pub name: &'static str,
-    /// Its runs, if it runs again and again.
+    /// Its runs, if it runs repeatedly.
     pub runs: Option<JobRuns>,
     /// Why its last run failed, or how it has ended although it was not stopped.
     pub problem: Option<String>,
-    /// It has ended although it was not stopped.
+    /// Whether it has ended although it was not stopped.
     pub has_ended: bool,
 }
 
@@ -29,9 +29,9 @@ pub struct JobRuns {
     pub count: u64,
     /// How long they took together.
     pub time: Duration,
-    /// How much later than it was due the last one started.
+    /// How late the last one started.
     pub lag: Duration,
-    /// For how long the present one has run.
+    /// How long the present run has taken so far.
     pub running_for: Option<Duration>,
 }
 
@@ -39,7 +39,7 @@ pub struct JobRuns {
 #[derive(Debug, Clone, Default)]
 pub(super) struct JobRecords(Arc<Mutex<Records>>);
 
-/// The records by the names of the jobs and their numbers: several may have one name.
+/// The records by the name and number of the jobs, because several jobs may have the same name.
 #[derive(Debug, Default)]
 struct Records {
     by_job: BTreeMap<(&'static str, u64), Record>,
@@ -101,7 +101,7 @@ impl JobRecord {
         change(lock(&self.records.0).by_job.entry((self.name, self.number)).or_default());
     }
 
-    /// A run starts that was due then.
+    /// Records the start of a run that was due at `due`.
     pub(super) fn started(&self, due: Instant) -> Run<'_> {
         let started = Instant::now();
         self.change(|record| {
@@ -111,7 +111,7 @@ impl JobRecord {
         Run { record: self, started }
     }
 
-    /// The job has ended.
+    /// Records that the job has ended.
     pub(super) fn job_ended(&self, was_requested: bool, panic: Option<&Panic>) {
         if let Some(panic) = panic {
             error!(job = self.name, panic:%; "a job panicked and has ended");

@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// How soon a job that failed runs again, unless its schedule says otherwise.
+/// The longest pause before a failed job runs again, unless its schedule says otherwise.
 const LONGEST_FAILURE_PAUSE: Duration = Duration::from_secs(5);
 
 /// When a job runs.
@@ -19,7 +19,7 @@ pub struct Schedule {
     trigger: Option<JobTrigger>,
 }
 
-/// When a job that has run is run again.
+/// When to run a job again after a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// There is more to do.

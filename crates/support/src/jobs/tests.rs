@@ -14,14 +14,14 @@ use crate::ShutdownHandle;
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(3_600);
 
-/// Work that returns these results in turn and then succeeds, and what receives a message at each run.
+/// Work that returns these results in turn and then succeeds, and a receiver that gets a message at each run.
 fn work(
     results: Vec<BatchResult<Next>>,
 ) -> (impl FnMut() -> BatchResult<Next> + Send + 'static, Receiver<()>) {
     let (sender, runs) = channel();
     let mut results = results.into_iter();
     let work = move || {
-        // The test has ended if nothing receives it.
+        // An error means that the test has ended.
         let _ = sender.send(());
         results.next().unwrap_or(Ok(Next::AfterInterval))
     };

@@ -69,8 +69,7 @@ impl FirstResponses {
 pub(super) struct CallStops(Vec<(StopPoint, Arc<StopSignal>)>);
 
 impl CallStops {
-    /// Holds the call at this point as long as its stops want. `false`: its connection is to be
-    /// closed.
+    /// Holds the call at this point until its stops release it. Returns `false` if its connection must be closed.
     pub(super) fn wait(&self, point: StopPoint) -> bool {
         self.0.iter().filter(|(at, _)| *at == point).all(|(_, signal)| signal.hold())
     }

@@ -51,7 +51,7 @@ impl FaultProxy {
         self.behavior().set_fault(method, fault, None);
     }
 
-    /// As [`set`](Self::set), for this many calls.
+    /// Like [`set`](Self::set), but only for this many calls.
     pub fn set_next(&self, method: &str, calls: usize, fault: Fault) {
         self.behavior().set_fault(method, fault, Some(calls));
     }

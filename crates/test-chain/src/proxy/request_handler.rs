@@ -61,8 +61,8 @@ impl RequestHandler {
         self.reply_to_call(request, &call)
     }
 
-    /// Handles the calls of a batch one after another, each with its own faults. A fault of the
-    /// connection or of HTTP is that of the whole batch, but the node may have got other calls.
+    /// Handles the calls of a batch one after another, each with its own faults. A fault of the connection or of HTTP
+    /// affects the whole batch, although the node may have received some of its calls.
     fn reply_to_batch(&self, calls: &[Value]) -> Reply {
         let mut responses: Vec<Value> = Vec::with_capacity(calls.len());
         let mut failed = None;

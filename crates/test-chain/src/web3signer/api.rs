@@ -13,7 +13,7 @@ use super::signer_fault::SignerFault;
 const PUBLIC_KEYS: &str = "/api/v1/eth1/publicKeys";
 const SIGN: &str = "/api/v1/eth1/sign/";
 
-/// What the signer answers.
+/// The answers of the signer.
 #[derive(Debug)]
 pub(super) struct SignerApi {
     key: SecretKey,
@@ -25,7 +25,7 @@ pub(super) struct SignerState {
     pub(super) fault: Option<SignerFault>,
     pub(super) requests: usize,
     pub(super) sign_requests: usize,
-    /// Requests that are kept without a response, and whose client still waits.
+    /// The number of requests that are kept without a response and whose client still waits.
     pub(super) unanswered: usize,
 }
 
@@ -111,7 +111,7 @@ impl SignerApi {
         }
     }
 
-    /// As `Web3Signer` shows it: without the first byte of an uncompressed key.
+    /// The key as `Web3Signer` shows it: uncompressed, without the first byte.
     fn public_key(&self) -> String {
         hex::encode_prefixed(&self.key.public_key().serialize_uncompressed()[1..])
     }

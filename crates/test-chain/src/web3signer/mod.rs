@@ -1,4 +1,4 @@
-//! A double of `Web3Signer`: a signer of transactions on another machine.
+//! A test double of `Web3Signer`, a signer of transactions on another machine.
 
 mod api;
 mod server;

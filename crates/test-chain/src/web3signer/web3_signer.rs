@@ -9,8 +9,8 @@ use crate::{Account, ChainError};
 
 /// A signer with the interface of `Web3Signer` for one account, which injects faults.
 ///
-/// It signs only what is a transaction without its signature. Dropping the value stops it and closes
-/// all connections.
+/// It signs only bytes that are a transaction without its signature. Dropping the value stops it and closes all
+/// connections.
 #[derive(Debug)]
 pub struct Web3Signer {
     url: String,

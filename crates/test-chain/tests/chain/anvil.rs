@@ -213,7 +213,7 @@ fn killed_process_leaves_no_node_and_no_directory() {
     wait_until("the directory is deleted", is_empty);
 }
 
-/// Set in the process of this test that is killed.
+/// Is set in the child process of this test that is killed.
 const TO_BE_KILLED: &str = "GRID_BATCH_TEST_CHAIN_TO_BE_KILLED";
 
 fn wait_to_be_killed() {

@@ -59,7 +59,7 @@ fn run(program: OsString, arguments: impl Iterator<Item = OsString>) -> ExitCode
     exit_code(status)
 }
 
-/// The command's exit code. For a command that a signal ended, what a shell reports.
+/// The command's exit code, or the code that a shell reports for a command that was ended by a signal.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)

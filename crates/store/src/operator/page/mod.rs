@@ -1,6 +1,6 @@
-//! Pages of batches, in the order of their numbers, in which they were stored.
+//! Pages of batches in the order of their numbers, which is the order in which they were stored.
 //!
-//! Each page walks along one index ([`Walk`]) and looks at a limited number of batches, whatever it selects.
+//! Each page walks along one index ([`Walk`]) and examines a limited number of batches, whatever it selects.
 
 mod walk;
 
@@ -18,9 +18,9 @@ use crate::sql::{
     schema::{batches, transaction_receipts, waiting_holds},
 };
 
-/// The most batches that are examined for a page.
+/// Limit on the number of batches that are examined for a page.
 const MOST_EXAMINED: usize = 5_000;
-/// How many are read at once, after the first that may fill the page.
+/// How many batches are read at once, after the first ones, which may fill the page.
 const STEP: usize = 500;
 
 pub(super) fn batch_page(
@@ -110,7 +110,7 @@ fn load_rows(
         .collect()
 }
 
-/// Why these batches are invalid: the first reason of each.
+/// The first reason why each of these batches is invalid.
 fn load_first_receipts(
     connection: &mut Connection,
     seqs: Vec<i64>,

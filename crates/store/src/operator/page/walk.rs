@@ -14,19 +14,19 @@ use crate::{
     },
 };
 
-/// The index that leads to the batches.
+/// The index that is used to find the batches.
 pub(super) enum PageSource {
-    /// Those with a label.
+    /// Batches with a label.
     Label(BatchLabel),
-    /// Those that are held.
+    /// Held batches.
     Held,
-    /// Those in lanes: next or under way.
+    /// Batches in lanes, which are next or under way.
     Lanes,
-    /// Those that are invalid: each has a receipt at position 0.
+    /// Invalid batches: each has a receipt at position 0.
     Invalid,
-    /// Those of a service, stored from one time to before another.
+    /// Batches of a service that were stored from one time to before another.
     Service(ServiceId, Timestamp, Timestamp),
-    /// All, from one number to before another.
+    /// All batches from one number to before another.
     All(i64, i64),
 }
 
@@ -87,7 +87,7 @@ impl PageSource {
     }
 }
 
-/// The number of the oldest open batch: it is in a lane, or waits without one.
+/// The number of the oldest open batch, which is in a lane or waits without one.
 fn oldest_open(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
     let in_lanes = lanes::table.filter(lanes::busy).select(min(lanes::batch_seq));
     let in_lanes: Vec<Option<i64>> = connection.load_query("oldest_in_lanes", in_lanes)?;
@@ -100,7 +100,7 @@ fn oldest_open(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
     Ok(in_lanes.into_iter().flatten().chain(waiting).min())
 }
 
-/// In which order batches are examined, and which are left out because no page can have them.
+/// The order in which batches are examined, and which are left out because no page can contain them.
 pub(super) struct Walk {
     source: PageSource,
     order: PageOrder,
@@ -134,7 +134,7 @@ impl Walk {
         Ok(source.map(|source| Self { source, order }))
     }
 
-    /// The next cursors after this one: up to `count`, and fewer only at the end.
+    /// Up to `count` cursors after this one, and fewer only at the end.
     pub(super) fn next(
         &self,
         connection: &mut Connection,
@@ -170,7 +170,7 @@ impl Walk {
         Ok(cursors(connection.load_query("labelled", query)?))
     }
 
-    /// A batch that waits behind another one has its hold in a table of its own.
+    /// The hold of a batch that waits behind another one is in a separate table.
     fn held(
         &self,
         connection: &mut Connection,
@@ -289,8 +289,8 @@ fn cursors(rows: Vec<(i64, i64)>) -> Vec<ListCursor> {
     rows.into_iter().map(cursor).collect()
 }
 
-/// A batch gets its time before its number, and intake may wait for locks in between. So batches this far from
-/// a time in the order of numbers can be on the other side of it.
+/// A batch gets its time before its number, and intake may wait for locks in between. Batches whose times are within
+/// this margin may therefore be out of order in the order of numbers.
 const MARGIN: Duration = Duration::from_secs(120);
 
 /// The first number of batches that were stored at this time or later.
@@ -303,7 +303,7 @@ fn end_number(connection: &mut Connection, before: Timestamp) -> Result<i64, Sto
     seek(connection, before.plus(MARGIN))
 }
 
-/// Finds by halving where the times reach this one. Each step reads one row.
+/// Finds by binary search where the times reach this one. Each step reads one row.
 fn seek(connection: &mut Connection, time: Timestamp) -> Result<i64, StoreError> {
     let Some((mut low, _)) = first_from(connection, 0)? else { return Ok(0) };
     let mut end = last_number(connection)?.saturating_add(1);

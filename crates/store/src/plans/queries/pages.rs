@@ -1,4 +1,4 @@
-//! The plans of pages of batches: each walks along one index.
+//! The plans of pages of batches. Each page walks along one index.
 
 use grid_batch_core::{
     BatchQueryStore, BatchSelection, BatchState, ListCursor, ListedBatch, PageOrder, ServiceId,

@@ -18,37 +18,37 @@ use crate::{
     },
 };
 
-/// A query that ran: what was asked for, what its plan may scan, and its plan.
+/// A query that ran: its description, what its plan may scan, and its plan.
 pub(super) struct PlannedQuery {
     pub(super) asked: String,
     pub(super) may_scan: &'static [&'static str],
     pub(super) plan: Vec<String>,
 }
 
-/// Batches in lanes: their number does not grow with the number of waiting batches.
+/// Batches in lanes, whose number does not grow with that of waiting batches.
 pub(super) const BUSY_LANES: &[&str] = &["lanes_busy"];
 /// The receipts of invalid batches.
 const RECEIPTS: &[&str] = &["transaction_receipts"];
 /// A page that reads batches in order until it is full.
 const BATCHES_IN_ORDER: &[&str] =
     &["batches_service_id_created_at_key", "sqlite_autoindex_batches_2"];
-/// A number that only a look at every batch can give.
+/// A number that can be found only by reading every batch.
 const ALL_BATCHES: &[&str] = &["batches"];
 /// Holds that operators have made.
 const WAITING_HOLDS: &[&str] = &["waiting_holds_pkey", "waiting_holds"];
 const BUSY_LANES_AND_HOLDS: &[&str] = &["lanes_busy", "waiting_holds_pkey", "waiting_holds"];
-/// There are few instances.
+/// Like `BUSY_LANES`, with holds and instances, of which there are few.
 const LANES_HOLDS_AND_INSTANCES: &[&str] =
     &["lanes_busy", "waiting_holds_pkey", "waiting_holds", "instances"];
 /// Invalid batches that stop others until an operator decides, and services that are paused.
 const BUSY_LANES_AND_HALTS: &[&str] =
     &["lanes_busy", "halts", "service_id_claims_paused", "service_id_claims_states_differ"];
 const BUSY_LANES_AND_WAITING: &[&str] = &["lanes_busy", "waiting_batches"];
-/// All tokens that are not revoked are read.
+/// Reads all tokens that are not revoked.
 const TOKENS: &[&str] = &["tokens_by_name", "tokens"];
 pub(super) const NOTHING: &[&str] = &[];
 
-/// Runs what operators run, on a database with many ended batches and some in each state.
+/// Runs operators' queries on a database with many ended batches and some in each state.
 fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     let batch = store.open_batches(&services[0], 1).unwrap().remove(0);
     let mut queries = planned_lists(store, &services[0]);
@@ -241,7 +241,7 @@ fn planned_lists(store: &Store, service_id: &ServiceId) -> Vec<PlannedQuery> {
     queries
 }
 
-/// Puts some batches into states that `load` does not make.
+/// Puts some batches into states that `load` does not produce.
 const MORE_STATES: &str = "
     update batches set dlt_status = 'INVALID' where seq <= 50;
     insert into transaction_receipts (batch_seq, position, error_message, error_data)

@@ -63,7 +63,7 @@ pub(super) fn load(claims: &ClaimStore) {
     }
 }
 
-/// Takes dependencies from intake to their end, and what operators decide.
+/// Processes dependencies from intake to their end, including operators' decisions.
 pub(super) fn process(claims: &ClaimStore) {
     let store = claims.store();
     let pause = Duration::from_secs(60);
@@ -86,7 +86,7 @@ pub(super) fn process(claims: &ClaimStore) {
     process_halts(claims);
 }
 
-/// Adds to a full queue a batch that misses a transaction, and counts what fills queues.
+/// Adds a batch that misses a transaction to a full queue, and counts what fills queues.
 pub(super) fn process_full_queue(limited: &Store) {
     let missing = [transaction_of(dependent(), 44_001)];
     let signer = Some(SignerId::from_bytes([4; SignerId::BYTES]));

@@ -1,4 +1,4 @@
-//! The statements about invalid batches that stop services with one lane, and about commands beside a server.
+//! The statements about invalid batches that stop services with one lane, and about commands that run beside a server.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) fn load(url: &DatabaseUrl) {
 }
 
 pub(super) struct Stores {
-    /// Of services with one lane.
+    /// The store for services with one lane.
     store: Store,
     command: Store,
 }
@@ -48,7 +48,7 @@ impl Stores {
     }
 }
 
-/// Ends batches and what follows them.
+/// Ends batches and those that follow them.
 pub(super) fn process(claims: &ClaimStore, stores: &Stores) {
     let Stores { store, command } = stores;
     let decide = |store: &Store, number: u64| {
@@ -61,7 +61,7 @@ pub(super) fn process(claims: &ClaimStore, stores: &Stores) {
     store.end_following(&one_lane(), &batch(3).batch_id, "a reason").unwrap();
     let created_at = store.find(&batch(2).batch_id).unwrap()[0].created_at;
     store.ahead(&one_lane(), &[created_at]).unwrap();
-    // Nothing stays open: the services of the other instances have several lanes.
+    // No batch may stay open, because the services of the other instances have several lanes.
     decide(store, 1);
     decide(store, 2);
 

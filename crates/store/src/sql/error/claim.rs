@@ -46,7 +46,7 @@ pub enum ClaimError {
         /// The idle expiry of that instance.
         until: Timestamp,
     },
-    /// Instances run that the operation would disturb.
+    /// Running instances would be disturbed by the operation.
     #[error(
         "instances are running: {}; stop them, or wait until the leases of those that crashed expire",
         list(instances)

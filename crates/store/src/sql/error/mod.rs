@@ -47,8 +47,8 @@ pub enum StoreError {
         #[source]
         source: ConnectionError,
     },
-    /// The connection broke, or no connection was free in time: try again later. A write that was
-    /// under way may have been committed.
+    /// The connection broke, or no connection was free in time: try again later. A write in progress may have been
+    /// committed.
     #[error("the database is unavailable")]
     Unavailable {
         /// The cause.
@@ -61,8 +61,8 @@ pub enum StoreError {
         /// The database.
         url: String,
     },
-    /// Open batches were stored with, or without, what their transactions declare, and this program
-    /// expects the other: it is for another kind of ledger.
+    /// Open batches were stored with, or without, what their transactions declare, but this program expects the
+    /// opposite because it is for another kind of ledger.
     #[error(
         "open batches of the database were stored {} what their transactions declare: start the server \
          for the ledger that the database is for, or an empty database",
@@ -81,8 +81,7 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
-    /// Another file is in the place of an SQLite database that this process has open, or none. What it
-    /// would write now would be lost.
+    /// The file of an SQLite database that this process has open was replaced or removed. Writes would be lost now.
     #[error(
         "the file {} was replaced or removed while this process uses it, and nothing more is written: stop the \
          server, put the right file in its place, and start it again", file.display()
@@ -98,14 +97,14 @@ pub enum StoreError {
         #[source]
         source: Cause,
     },
-    /// Other transactions keep rows of these services locked. Everything that is about other services
-    /// was done: try again for these.
+    /// Other transactions keep rows of these services locked. Everything about other services was done: try again for
+    /// these.
     #[error("rows of {} services are locked by another transaction", services.len())]
     ServicesLocked {
         /// The services.
         services: Vec<ServiceId>,
     },
-    /// A connection pooler gives sessions of the server to several clients in turn.
+    /// A connection pooler shares sessions of the server among several clients.
     #[error(
         "the database is reached through a connection pooler in transaction mode or statement mode, \
          where settings and prepared statements of connections are mixed up: set it to session mode \
@@ -148,8 +147,8 @@ pub enum StoreError {
         /// The newest version of this release.
         known: String,
     },
-    /// The database has the version of this release, and other tables: an earlier build has made them, with
-    /// migrations that were changed since.
+    /// The database has the version of this release but different tables, because they were created by an earlier build
+    /// with migrations that were changed since.
     #[error(
         "the tables of the database were made by an earlier build, and this release cannot upgrade them: {}. Let \
          that build finish what is open, and start this release with an empty database",
@@ -165,10 +164,10 @@ pub enum StoreError {
         settings.join(", ")
     )]
     SessionSettings {
-        /// The settings that are needed and missing.
+        /// The settings that are missing.
         settings: Vec<String>,
     },
-    /// The database has withdrawals, and this build knows only batches. It may still read them.
+    /// The database has withdrawals, but this build knows only batches. It can still read those.
     #[error(
         "the database has withdrawals, which this build does not support: use a build with the feature evm, or with \
          the feature withdrawals of grid-batch-store"
@@ -180,7 +179,7 @@ pub enum StoreError {
         /// The database, without its password.
         url: String,
     },
-    /// The file does not exist, and is not created: check its name.
+    /// The file does not exist and is not created: check its name.
     #[error("there is no database {url}; check its name")]
     NoDatabase {
         /// The database.
@@ -197,7 +196,7 @@ pub enum StoreError {
     Refused(#[source] DieselError),
 }
 
-/// The first of several texts, and how many there are.
+/// Shows the first of several texts, and their number.
 fn first_of(texts: &[String]) -> String {
     const SHOWN: usize = 3;
     let shown = texts.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
@@ -208,7 +207,7 @@ fn first_of(texts: &[String]) -> String {
 }
 
 impl StoreError {
-    /// The database cannot be used now, and may be later although nothing else is changed: try again.
+    /// Whether the database cannot be used now but may be later without any change, so that trying again may help.
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Connect { url, source } => may_connect_later(source, url.starts_with("sqlite:")),
@@ -222,7 +221,7 @@ impl StoreError {
         }
     }
 
-    /// The configuration, the database's or the server's, must be changed first.
+    /// Whether the configuration of the database or the server must be changed first.
     pub fn is_configuration(&self) -> bool {
         match self {
             Self::Connect { .. } | Self::Claims(_) => !self.is_unavailable(),
@@ -243,7 +242,7 @@ impl StoreError {
         Self::Corrupt { what: what.to_string() }
     }
 
-    /// A unique constraint was violated.
+    /// Whether a unique constraint was violated.
     pub(crate) fn is_duplicate(&self) -> bool {
         matches!(
             self,

@@ -22,7 +22,7 @@ pub enum SigningError {
         /// The nonce that was assigned.
         assigned: u64,
     },
-    /// The transaction that was to fill a nonce is a payment.
+    /// The transaction that was meant to fill a nonce is a payment.
     #[error("the transaction to fill nonce {nonce} is not a filler")]
     NotAFiller {
         /// The nonce.

@@ -1,7 +1,7 @@
-//! Parts of the schema that a build can lack: the tables of a feature.
+//! Optional parts of the schema: the tables of a feature, which a build may lack.
 //!
-//! Each migration is divided into steps: what it does with the tables of batches, and with those of each part. A database
-//! has recorded the steps, so a part can be added to it later.
+//! Each migration is divided into steps: one for the tables of batches, and one for those of each part. A database
+//! records the steps, so a part can be added later.
 
 use super::{
     super::namespace::{Place, tokens},
@@ -52,12 +52,12 @@ pub(in crate::sql) fn installed_parts() -> Vec<&'static Part> {
     PARTS.iter().filter(|part| part.is_installed).collect()
 }
 
-/// The part that a table belongs to. `None`: every build has it.
+/// The part to which a table belongs. `None`: every build has the table.
 pub(in crate::sql) fn part_of_table(table: &str) -> Option<&'static Part> {
     PARTS.iter().find(|part| part.tables.contains(&table))
 }
 
-/// What a migration does with the tables of one part, or with those that every build has.
+/// The statements of a migration for the tables of one part, or for those that every build has.
 pub(super) struct MigrationStep {
     pub(super) script: &'static Script,
     pub(super) part: Option<&'static Part>,
@@ -100,7 +100,7 @@ impl Statements {
         let is_quoted = part.is_none_or(|part| part.is_quoted_in(self.script));
         let belongs = |table: Option<&str>| match table {
             Some(table) => part_of_table(table) == part,
-            // A setting, or a change of the catalog of SQLite, which names tables in quotes.
+            // It is a setting, or a change of SQLite's catalog, which names tables in quotes.
             None => is_quoted,
         };
         let share = self.statements.iter().filter(|(_, table)| belongs(*table));

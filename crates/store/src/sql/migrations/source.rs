@@ -1,4 +1,4 @@
-//! The migrations for the tools of Diesel.
+//! The migrations in the form that Diesel's tools use.
 
 use diesel::{
     backend::Backend,
@@ -10,7 +10,7 @@ use diesel::{
 
 use super::{super::Dialect, Namespace, SqlMigration, migrations};
 
-/// The migrations of the store as a source for Diesel, which runs them and records them as those of the program.
+/// The migrations of the store as a source for Diesel, which runs and records them together with those of the program.
 ///
 /// ```no_run
 /// use diesel::{Connection as _, sqlite::SqliteConnection};

@@ -60,8 +60,8 @@ fn concurrent_takes_claim_each_service_once() {
     assert!(owners.values().all(|epoch| *epoch == 1));
 }
 
-/// Each instance takes services and batches, records, renews, and expires now and then. Triggers
-/// check epochs and order; a failed transaction fails the test.
+/// Each instance takes services and batches, records, renews, and sometimes expires. Triggers check epochs and order; a
+/// failed transaction fails the test.
 #[test]
 fn order_is_kept_under_concurrent_takeovers() {
     const SERVICES: u64 = 40;

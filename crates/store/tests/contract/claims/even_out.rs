@@ -28,7 +28,7 @@ fn add_services(instance: &ClaimStore, count: u64) {
     instance.store().add_all(&all);
 }
 
-/// Lets each instance take in turn until nothing changes; returns how many services each claims.
+/// Lets each instance take in turn until nothing changes. Returns how many services each claims.
 fn rounds(db: &Database, instances: &[&ClaimStore]) -> Vec<usize> {
     const FEW: usize = 8;
     for _ in 0..FEW {
@@ -131,7 +131,7 @@ fn drain_is_kept_when_the_instance_registers_again(db: &Database) {
     let [one, two] = [db.instance_with(even()), db.instance_with(even())];
     add_services(&two, 10);
     assert!(matches!(act(&two, OperatorVerb::Drain, &one), ActionOutcome::Done(_)));
-    // Before it has renewed its lease.
+    // It has not renewed its lease yet.
     one.register_again().unwrap();
     let some = ["s::1".parse().unwrap()];
     assert_eq!(one.take_services(&some).unwrap().claims, []);
@@ -141,7 +141,7 @@ fn drain_is_kept_when_the_instance_registers_again(db: &Database) {
     assert!(one.renew().unwrap() && !one.is_draining());
 }
 
-/// On PostgreSQL, where two transactions run at once.
+/// This runs on PostgreSQL, where two transactions can run at once.
 #[test]
 fn two_instances_drained_at_once_leave_one() {
     let db = Database::postgres();

@@ -25,7 +25,7 @@ on_both! {
     renewal_past_full_expiry_keeps_nothing,
 }
 
-/// The first instance claims the service `a::b`, which has two batches.
+/// Two instances, the first of which claims the service `a::b`, which has two batches.
 fn claimed(db: &Database) -> [ClaimStore; 2] {
     let instances = [db.instance(), db.instance()];
     instances[0].store().add_all(&[batch("a::b", 1), batch("a::b", 2)]);
@@ -77,7 +77,7 @@ fn failure_after_taking_batch_is_in_doubt_past_full_expiry(db: &Database) {
     db.pass_full_expiry(&late);
     assert_eq!(other.take(9).unwrap().in_doubt, [(service("a::b"), id(1))]);
     assert!(other.takes_nothing_of("a::b"));
-    // The former owner continues before it sent, and gives the batch back too late.
+    // The former owner continues before it has sent the batch, and gives it back too late.
     late.give_back(std::slice::from_ref(&taken)).unwrap();
     assert_eq!(db.state("a::b", 1), BatchState::InDoubt);
 }
@@ -98,7 +98,7 @@ fn submission_never_sent_is_retried_only_with_evidence(db: &Database) {
     let ([late, other], taken) = with_batch_taken(db);
     db.pass_full_expiry(&late);
     let epoch = other.take(9).unwrap().claims[0].epoch;
-    // Only the former owner knows that the batch was never sent, and its word no longer counts.
+    // Only the former owner knows that the batch was never sent, but its report is stale.
     assert!(is_stale(late.store().outcome(&taken, Outcome::NotSent)));
     assert!(other.takes_nothing_of("a::b"));
     other.store().evidence(&TakenBatch { epoch, ..taken }, Evidence::Absent);

@@ -1,5 +1,5 @@
-//! Instances, and their leases. Leases follow the database's clock, which tests cannot set, so the
-//! fixture writes expiries.
+//! Instances and their leases. Leases follow the database's clock, which tests cannot set, so the fixture writes
+//! expiries.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use grid_batch_store::{ClaimOptions, ClaimStore};
 use crate::fixture::{Database, StoreExt, service};
 
 impl Database {
-    /// Registers an instance, as another process would.
+    /// Registers an instance, like another process.
     pub fn instance(&self) -> ClaimStore {
         self.instance_with(ClaimOptions::default())
     }
 
-    /// Registers an instance without ending the others, as SQLite otherwise does; only an earlier
-    /// run of the same name ends.
+    /// Registers an instance without ending the others, as would happen on SQLite; only an earlier run of the same name
+    /// ends.
     pub fn instance_with(&self, options: ClaimOptions) -> ClaimStore {
         if self.is_postgres() {
             return ClaimStore::register(self.open().into_store(), options).unwrap();
@@ -57,7 +57,7 @@ impl Database {
         self.expire_in(instance, -2, -1);
     }
 
-    /// Sets the expiries of an instance to so many seconds from now.
+    /// Sets the expiries of an instance to this many seconds from now.
     pub fn expire_in(&self, instance: &ClaimStore, first: i64, second: i64) {
         let now = if self.is_postgres() {
             "(extract(epoch from clock_timestamp()) * 1000000)::bigint"

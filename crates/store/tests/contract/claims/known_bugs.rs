@@ -1,4 +1,4 @@
-//! Bugs that other job queues on databases have had.
+//! Bugs that are known from other job queues on databases.
 
 use std::thread;
 
@@ -56,7 +56,7 @@ fn former_owner_cannot_record_outcomes_after_takeover(db: &Database) {
     for late in [
         paused.store().outcome(&first, Outcome::Accepted),
         paused.store().status(&first, LedgerStatus::Committed),
-        // Nor for the batch that is next.
+        // It cannot record outcomes of the next batch either.
         paused.store().outcome(&TakenBatch { epoch: 1, ..second.clone() }, Outcome::Rejected),
     ] {
         assert!(matches!(late, ChangeOutcome::Stale(_)), "{late:?}");

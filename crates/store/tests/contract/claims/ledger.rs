@@ -9,7 +9,7 @@ use crate::fixture::{Database, StoreExt, batch, by_program, on_both};
 on_both! {
     first_instance_binds_the_database,
     instance_of_another_ledger_takes_nothing,
-    node_that_tells_less_belongs_to_the_ledger,
+    node_that_reports_less_belongs_to_the_ledger,
     database_without_a_ledger_is_not_checked,
     instance_that_registers_again_stays_confirmed,
     running_instance_keeps_the_ledger,
@@ -45,11 +45,11 @@ fn instance_of_another_ledger_takes_nothing(db: &Database) {
     assert_eq!(one.take_all(), ["a::1", "a::2"]);
 }
 
-fn node_that_tells_less_belongs_to_the_ledger(db: &Database) {
+fn node_that_reports_less_belongs_to_the_ledger(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     let recorded = || one.store().ledger().unwrap().unwrap().identity;
     assert_eq!(one.confirm_ledger(&ledger("chain 1")).unwrap(), LedgerConfirmation::Confirmed);
-    // The first node that tells more completes what is recorded.
+    // The first node that reports more completes the record.
     let full = ledger("chain 1, genesis block 0xab");
     for identity in [&full, &ledger("chain 1")] {
         assert_eq!(other.confirm_ledger(identity).unwrap(), LedgerConfirmation::Confirmed);
@@ -66,7 +66,7 @@ fn database_without_a_ledger_is_not_checked(db: &Database) {
     let [one, other] = [db.instance(), db.instance()];
     one.store().add_all(&[batch("a::1", 1), batch("a::2", 2)]);
     assert_eq!(one.take_all(), ["a::1", "a::2"]);
-    // From now on it is bound, and the instance that has not confirmed it takes no batch either.
+    // From now on the database is bound, and an instance that has not confirmed the ledger takes no batch.
     other.confirm_ledger(&ledger("a")).unwrap();
     assert!(one.takes_nothing_of("a::1"));
     one.confirm_ledger(&ledger("a")).unwrap();

@@ -1,5 +1,5 @@
-//! Changes that commit after a statement has read a row and before it locks it, on PostgreSQL. What
-//! was read before the lock has changed when the lock is held.
+//! Changes that commit after a statement has read a row but before it locks the row, on PostgreSQL. When the lock is
+//! held, what was read has changed.
 
 use std::thread;
 
@@ -10,8 +10,7 @@ use grid_batch_store::ClaimStore;
 use super::fixture::ClaimExt;
 use crate::fixture::{Database, StoreExt, batch, id, service, wait_until_blocked};
 
-/// Statements of one name wait after they have read claims and before they lock them, until the
-/// value is dropped.
+/// Until the value is dropped, statements with one name wait after they have read claims and before they lock them.
 struct BlockedBeforeLock {
     watcher: PgConnection,
     statement: &'static str,
@@ -50,8 +49,8 @@ fn owner_of(db: &Database, name: &str) -> ClaimStore {
     owner
 }
 
-/// The owner takes the batch just before its idle expiry. A takeover that has read the lane before
-/// that must not take the service: its batch is being sent, and the full expiry has not passed.
+/// The owner takes the batch just before its idle expiry. A takeover that has read the lane before must not take the
+/// service, because its batch is being sent and the full expiry has not passed.
 #[test]
 fn takeover_after_idle_expiry_checks_again_under_lock() {
     let db = Database::postgres();
@@ -98,7 +97,7 @@ fn release_checks_again_under_lock() {
     assert_eq!((released, db.claimed_by(&owner)), (0, 1));
 }
 
-/// The batch that a round has read ends, and the next one, which the round cannot see, is the head.
+/// The batch that a round has read ends, and the next one, which the round cannot see, becomes the head.
 #[test]
 fn round_does_not_take_a_head_installed_meanwhile() {
     let db = Database::postgres();

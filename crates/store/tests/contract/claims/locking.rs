@@ -106,7 +106,7 @@ fn killed_process_leaves_no_lock() {
     register(&db).unwrap();
 }
 
-/// Runs in the other process: holds the file until the process is killed or its parent ends.
+/// Runs in the other process, and holds the file until the process is killed or its parent ends.
 fn hold(file: &str) -> ! {
     let store = Store::open(&format!("sqlite://{file}").parse().unwrap(), Default::default());
     let _instance = ClaimStore::register(store.unwrap(), ClaimOptions::default()).unwrap();

@@ -1,5 +1,5 @@
-//! Several instances on one database. An SQLite file allows one at a time; its statements are tested
-//! with several too, by removing the lock file.
+//! Several instances on one database. An SQLite file allows only one at a time, but its statements are also tested with
+//! several by removing the lock file.
 
 mod fixture;
 

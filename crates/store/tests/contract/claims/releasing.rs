@@ -64,7 +64,7 @@ fn released_service_can_be_claimed_again(db: &Database) {
     let taken = instance.take_batch("a::b");
     instance.store().outcome(&taken, Outcome::Accepted);
     instance.release_services(&[service("a::b")]).unwrap();
-    // No instance has taken the service over, so its former owner's report still counts.
+    // No instance has taken over the service, so its former owner's report still counts.
     instance.store().status(&taken, LedgerStatus::Valid);
     assert_eq!(db.state("a::b", 1), BatchState::Valid);
     assert_eq!(instance.take_all(), ["a::b"]);

@@ -84,7 +84,7 @@ fn give_back_with_older_epoch_changes_nothing(db: &Database) {
     assert_eq!(db.state("a::b", 1), BatchState::InDoubt);
 }
 
-/// A trigger blocks the transaction that takes the batch, while both expiries pass.
+/// A trigger blocks the transaction that takes the batch while both expiries pass.
 #[test]
 fn service_is_not_taken_over_while_its_batch_is_taken() {
     let db = Database::postgres();

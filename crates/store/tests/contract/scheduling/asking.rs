@@ -1,4 +1,4 @@
-//! Dependencies on invalid batches: the ledger is asked whether it has the transaction from another one.
+//! Dependencies on invalid batches. The ledger is asked whether it has the transaction from another batch.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ on_both! {
     answer_from_before_the_invalid_end_does_not_count,
     answer_about_an_earlier_invalid_batch_does_not_count,
     new_dependent_of_an_invalid_batch_stops_no_other,
-    new_dependent_goes_on_when_the_ledger_has_it,
+    new_dependent_continues_when_the_ledger_has_it,
     new_dependent_waits_for_the_transaction_sent_again,
     transaction_sent_again_behind_the_dependent_does_not_help,
     halted_dependency_waits_for_the_operator_first,
@@ -37,7 +37,7 @@ fn ask(store: &TestStore) -> Vec<ItemId> {
     store.worker_of_all().missing_transactions(Duration::ZERO, 100).unwrap()
 }
 
-/// The first batch is invalid, and the second one depends on it and writes what the third one writes.
+/// The first batch is invalid. The second one depends on it and writes the same address as the third one.
 fn invalid_with_dependent(store: &TestStore) {
     store.add_all(&[writing(1, "aa")]);
     store.add_all(&[depending(SERVICE, 2, "bb", &[transaction_of(1)]), writing(3, "bb")]);
@@ -45,7 +45,7 @@ fn invalid_with_dependent(store: &TestStore) {
     store.free_all();
 }
 
-/// The transactions of a batch in a new one.
+/// A new batch with the transactions of another one.
 fn again(of: u64, number: u64, address: &str) -> NewBatch {
     NewBatch { transaction_ids: writing(of, "aa").transaction_ids, ..writing(number, address) }
 }
@@ -104,15 +104,15 @@ fn answer_from_before_the_invalid_end_does_not_count(db: &Database) {
     assert_eq!(store.absent_at_ledger(&ask(&store)).unwrap().ended, 1);
 }
 
-/// The first batch is invalid when the second one arrives, which depends on it.
+/// The first batch is invalid when the second one, which depends on it, arrives.
 fn late_dependent(store: &TestStore) {
     store.add_all(&[writing(1, "aa")]);
     store.end(&store.take_up_to(1)[0], LedgerStatus::Invalid);
     store.add_all(&[depending(SERVICE, 2, "bb", &[transaction_of(1)]), writing(3, "bb")]);
 }
 
-/// The transaction came again after the question, and the ledger has refused the new batch perhaps because
-/// another client's was applied.
+/// The transaction was submitted again after the question, and the ledger may have refused the new batch because that
+/// of another client was applied.
 fn answer_about_an_earlier_invalid_batch_does_not_count(db: &Database) {
     let store = db.open_parallel();
     late_dependent(&store);
@@ -134,7 +134,7 @@ fn new_dependent_of_an_invalid_batch_stops_no_other(db: &Database) {
     assert_eq!(state(&store, 2), BatchState::Invalid);
 }
 
-fn new_dependent_goes_on_when_the_ledger_has_it(db: &Database) {
+fn new_dependent_continues_when_the_ledger_has_it(db: &Database) {
     let store = db.open_parallel();
     late_dependent(&store);
     store.found_at_ledger(&ask(&store)).unwrap();
@@ -236,7 +236,7 @@ fn decided_batch_is_not_asked_about_any_more(db: &Database) {
     assert_eq!((ask(&store), store.commit_all_of(SERVICE)), (Vec::new(), vec![3]));
 }
 
-/// More than one commit ends, in the service and in another one.
+/// There are more dependents than one commit ends, in the service and in another one.
 fn all_of_many_dependents_end(db: &Database) {
     let store = db.open_parallel();
     store.add_all(&[writing(1, "aa")]);
@@ -265,7 +265,7 @@ fn dependent_behind_says_that_the_ledger_is_asked(db: &Database) {
     assert_eq!(ahead.head, None);
 }
 
-/// A batch that writes everything waits also for one before it that waits for another service.
+/// A batch that writes everything also waits for an earlier one that waits for another service.
 fn batch_of_the_same_commit_is_not_overtaken(db: &Database) {
     let store = db.open_parallel();
     store.add_all(&[NewBatch { service_id: service("c::d"), ..writing(1, "aa") }]);
@@ -280,7 +280,7 @@ fn dependency_of_the_same_moment_is_found_by_the_question(db: &Database) {
     let store = db.open_parallel();
     store.add_all(&[depending("c::d", 2, "bb", &[transaction_of(1)])]);
     store.add_all(&[writing(1, "aa")]);
-    // As if neither commit had seen the other.
+    // This simulates that neither commit has seen the other.
     db.execute("delete from changed_blockers").unwrap();
     ask(&store);
     store.free_all();

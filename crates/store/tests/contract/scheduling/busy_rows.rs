@@ -1,5 +1,4 @@
-//! Rows that other transactions of this program lock for a short time, again and again. SQLite locks no
-//! rows.
+//! Rows that other transactions of this program repeatedly lock for a short time. SQLite does not lock rows.
 
 use std::{thread, time::Duration};
 
@@ -15,8 +14,8 @@ fn connect(db: &Database) -> PgConnection {
     PgConnection::establish(&db.postgres_url()).unwrap()
 }
 
-/// Runs `work` while another transaction has locked the service, which it frees as soon as `work` waits
-/// in `statement`.
+/// Runs `work` while another transaction has locked the service. The lock is released as soon as `work` waits in
+/// `statement`.
 fn while_busy<T: Send>(db: &Database, statement: &str, work: impl FnOnce() -> T + Send) -> T {
     let mut other = connect(db);
     other.batch_execute("begin; select * from services for update").unwrap();
@@ -30,7 +29,7 @@ fn while_busy<T: Send>(db: &Database, statement: &str, work: impl FnOnce() -> T 
 
 const OTHER: &str = "c::d";
 
-/// A batch of another service waits for the job.
+/// Sets up a batch of another service that waits for the job.
 fn leave_to_job(db: &Database) -> TestStore {
     let store = db.open_parallel();
     store.add_all(&[writing(1, "aa"), writing(2, "bb")]);
@@ -80,7 +79,7 @@ fn pipeline_round_waits_for_a_busy_service() {
     assert_eq!(numbers(&taken), [1]);
 }
 
-/// Makes the service one that is known to be locked.
+/// Makes the service known as locked.
 fn get_locked(db: &Database, store: &TestStore) {
     let taken = store.take_up_to(1);
     let mut other = connect(db);
@@ -92,7 +91,7 @@ fn get_locked(db: &Database, store: &TestStore) {
     assert_eq!(store.locked_services().len(), 1);
 }
 
-/// A service that was locked for long once and is only busy now is found free, though it looks locked.
+/// A service that was locked for long but is only busy now is found to be free, although it looks locked.
 #[test]
 fn known_lock_ends_while_the_service_is_busy() {
     let db = Database::postgres();

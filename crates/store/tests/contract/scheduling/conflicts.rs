@@ -98,7 +98,7 @@ fn longer_address_waits_for_a_prefix(db: &Database) {
     assert_eq!(numbers(&store.take_up_to(9)), [2]);
 }
 
-/// The rows of the first batch lack this length: it came into use after it.
+/// The first batch has no rows of this length, because the length came into use after it.
 fn prefix_stored_later_finds_longer_addresses(db: &Database) {
     let store = db.open_parallel();
     store.add_all(&[writing(1, &address("aabb01"))]);

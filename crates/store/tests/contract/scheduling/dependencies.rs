@@ -92,7 +92,7 @@ fn dependency_and_conflict_both_hold_a_batch_back(db: &Database) {
 
 fn batch_of_the_same_list_is_a_dependency(db: &Database) {
     let store = db.open_parallel();
-    // The first one depends on the second, which is behind it in the list.
+    // The first one depends on the second, which comes after it in the list.
     store.add_all(&[
         depending(SERVICE, 1, "aa", &[transaction_of(2)]),
         writing(2, "bb"),

@@ -1,4 +1,4 @@
-//! The job that evaluates dependents that the commit of an end left over.
+//! The job that evaluates dependents that the commit of an end has left.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn many_dependents_are_freed_by_the_job(db: &Database) {
     let next = store.take_up_to(99);
     assert_eq!(next.len(), 10, "enough for all lanes at once");
     assert!(store.dependents_wait());
-    assert!(!store.dependents_wait(), "it is told once");
+    assert!(!store.dependents_wait(), "it is reported once");
     let free = "select count(*) as number from waiting_batches where blocker_seq is null";
     let freed = db.number(free);
     assert!(freed < 1_000, "{freed} in one commit");

@@ -21,7 +21,7 @@ pub fn rules(strategy: StrategyKind, lanes: u32) -> SchedulingRules {
     }
 }
 
-/// Starts again with other rules: the services are claimed anew.
+/// Starts again with other rules. The services are claimed anew.
 pub fn restart(db: &Database, before: TestStore, strategy: StrategyKind, lanes: u32) -> ClaimStore {
     before.worker().release().unwrap();
     drop(before);
@@ -44,7 +44,7 @@ impl Database {
         self.open_with(self.scheduled(strategy, lanes))
     }
 
-    /// Opens a store in whose services an invalid batch stops others.
+    /// Opens a store in which an invalid batch stops others.
     pub fn open_halting(&self, strategy: StrategyKind) -> TestStore {
         let mut rules = rules(strategy, 100);
         rules.default.after_invalid = AfterInvalid::Halt;
@@ -55,7 +55,7 @@ impl Database {
         self.open_scheduled(StrategyKind::Parallel, 100)
     }
 
-    /// The numbers of rows that only batches of several lanes have.
+    /// The number of rows that only exist for batches of services with several lanes.
     pub fn scheduling_rows(&self) -> i64 {
         self.number(
             "select (select count(*) from waiting_batches) + (select count(*) from declared_addresses)
@@ -91,7 +91,7 @@ pub fn writing(number: u64, address: &str) -> NewBatch {
     accessing(SERVICE, number, &[], &[address])
 }
 
-/// A whole address that begins with this.
+/// A complete address that begins with this.
 pub fn address(beginning: &str) -> String {
     format!("{beginning:0<70}")
 }
@@ -108,16 +108,16 @@ pub fn numbers(taken: &[TakenBatch]) -> Vec<u64> {
 
 /// Shortcuts for services with several lanes.
 pub trait ScheduledExt {
-    /// Takes up to so many batches of the service.
+    /// Takes up to this many batches of the service.
     fn take_up_to(&self, count: usize) -> Vec<TakenBatch>;
-    /// Commits batches, in one commit.
+    /// Records these batches as committed, in one commit.
     fn commit(&self, taken: &[TakenBatch]);
     fn end(&self, taken: &TakenBatch, status: LedgerStatus) -> ChangeOutcome;
-    /// Looks at all that waits for batches that have ended, until nothing is left.
+    /// Evaluates everything that waits for ended batches, until nothing is left.
     fn free_all(&self);
     /// Takes all batches of a service, and commits them. Returns their numbers.
     fn commit_all_of(&self, name: &str) -> Vec<u64>;
-    /// The ledger has no transaction that it is asked about, until none is left.
+    /// Answers that the ledger does not have the transactions that it is asked about, until none is left.
     fn answer_absent(&self);
 }
 

@@ -107,7 +107,7 @@ fn ended_followers_are_not_sent(db: &Database) {
     assert_eq!(db.scheduling_rows(), 0);
 }
 
-/// Its position is after another batch that it conflicts with, for which it waits first.
+/// It is positioned after another batch that it conflicts with, for which it waits first.
 fn follower_that_waits_for_another_batch_ends_too(db: &Database) {
     let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[writing(1, "aa"), writing(2, "bb"), accessing(SERVICE, 3, &[], &["aa", "bb"])]);

@@ -1,4 +1,4 @@
-//! Invalid batches that stop others in services that submit in order: what is before them, and what was sent
+//! Invalid batches that stop others in services that submit in order: batches before them, and batches that were sent
 //! already.
 
 use grid_batch_core::{
@@ -10,7 +10,7 @@ use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
 use crate::fixture::{Database, StoreExt, TestStore, happened, id, on_both, service};
 
 on_both! {
-    batches_before_an_invalid_one_go_on,
+    batches_before_an_invalid_one_continue,
     batches_before_an_invalid_one_do_not_end,
     two_decisions_end_only_what_follows_each,
     lost_batches_of_a_pipeline_end_and_are_not_sent_again,
@@ -41,7 +41,7 @@ fn states(store: &TestStore, numbers: &[u64]) -> Vec<BatchState> {
     numbers.iter().map(|number| store.one(SERVICE, *number).progress.state).collect()
 }
 
-/// Takes and commits batches until none is left that can be taken.
+/// Takes and commits batches until no more can be taken.
 fn commit_rest(store: &TestStore) -> Vec<u64> {
     let mut committed = Vec::new();
     loop {
@@ -54,7 +54,7 @@ fn commit_rest(store: &TestStore) -> Vec<u64> {
     }
 }
 
-fn batches_before_an_invalid_one_go_on(db: &Database) {
+fn batches_before_an_invalid_one_continue(db: &Database) {
     for strategy in IN_ORDER {
         let db = db.another();
         let store = db.open_halting(strategy);
@@ -156,8 +156,8 @@ fn delayed_batch_of_a_pipeline_ends(db: &Database) {
     assert_eq!(commit_rest(&store), [4]);
 }
 
-/// Evidence of absence is about what has arrived. Such a batch is neither sent again nor ended
-/// before an operator decides.
+/// Evidence of absence only covers what has arrived, so such a batch is neither sent again nor ended before an operator
+/// decides.
 fn batch_that_may_still_arrive_is_held(db: &Database) {
     let store = db.open_halting(StrategyKind::Pipeline);
     add(&store, 1..=3);

@@ -1,4 +1,4 @@
-//! Batches that a command decides to be invalid, which follows the rules that the server has recorded.
+//! Batches that a command decides as invalid. The command follows the rules that the server has recorded.
 
 use grid_batch_core::{
     ActionOutcome, ActionRefusal, BatchState, ChangeOutcome, Decision, Operator, OperatorAction,

@@ -1,4 +1,4 @@
-//! Invalid batches that stop services with one lane, of ledgers where declared access is not used.
+//! Invalid batches that stop services with one lane, for ledgers that do not use declared access.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ on_both! {
     stopped_batches_say_what_they_wait_for,
     what_follows_ends_in_steps,
     what_follows_a_waiting_batch_ends,
-    batches_before_a_waiting_one_go_on,
+    batches_before_a_waiting_one_continue,
     command_follows_the_rules_of_the_server,
     policy_to_continue_records_nothing,
     expired_batch_stops_the_service,
@@ -77,7 +77,7 @@ fn invalid_batch_stops_the_service_until_it_is_continued(db: &Database) {
     store.add_all(&[batch("a::c", 4)]);
     store.free_all();
     assert_eq!(numbers(&store.take_up_to(9)), [0; 0]);
-    assert_eq!(store.commit_all_of("a::c"), [4], "another service goes on");
+    assert_eq!(store.commit_all_of("a::c"), [4], "another service continues");
     let [halt] = store.halts(None, 9).unwrap().try_into().unwrap();
     assert_eq!((halt.batch.batch_id, store.service_counts().unwrap().halted), (id(1), 1));
     store.continue_after(&service(SERVICE), &id(1), None).unwrap();
@@ -95,7 +95,7 @@ fn stopped_batches_say_what_they_wait_for(db: &Database) {
         assert!(matches!(ahead.reason, WaitReason::Halt { .. }), "{ahead:?}");
         assert_eq!((ahead.head.clone().unwrap().batch_id, ahead.count), (id(1), number - 2));
         let details = store.details(&service(SERVICE), &id(number)).unwrap().unwrap();
-        assert_eq!(details.ahead, Some(ahead), "both ways to ask say the same");
+        assert_eq!(details.ahead, Some(ahead), "both queries agree");
     }
 }
 
@@ -129,7 +129,7 @@ fn what_follows_a_waiting_batch_ends(db: &Database) {
     assert_eq!(halts(db), 0);
 }
 
-fn batches_before_a_waiting_one_go_on(db: &Database) {
+fn batches_before_a_waiting_one_continue(db: &Database) {
     let store = open_halting(db);
     add(&store, 1..=4);
     decide_invalid(&store, 3);

@@ -1,4 +1,4 @@
-//! Batches that are held in lanes of a parallel service: only what conflicts with them waits.
+//! Batches that are held in lanes of a parallel service. Only batches that conflict with them wait.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Delays, holds, outcomes and operators where a service has several lanes.
+//! Delays, holds, outcomes and operators' actions in services with several lanes.
 
 use grid_batch_core::{BatchState, Change, ChangeOutcome, Event, Evidence, LedgerStatus, Outcome};
 

@@ -1,4 +1,4 @@
-//! The lengths of addresses that are in use: at most eight of a service.
+//! The lengths of addresses that are in use: at most eight per service.
 
 use grid_batch_core::{LedgerStatus, StrategyKind};
 
@@ -29,7 +29,11 @@ fn used_up_lengths_are_free_when_no_batch_is_open(db: &Database) {
     assert_eq!((stored(db), db.scheduling_rows()), (0, 0));
     let new = ["01", "02"].map(|last| "a".repeat(20) + last);
     store.add_all(&[writing(11, &new[0]), writing(12, &new[1]), writing(13, &new[0])]);
-    assert_eq!(numbers(&store.take_up_to(9)), [11, 12], "addresses of a new length are told apart");
+    assert_eq!(
+        numbers(&store.take_up_to(9)),
+        [11, 12],
+        "addresses of a new length are distinguished"
+    );
     assert_eq!(stored(db), 1);
 }
 

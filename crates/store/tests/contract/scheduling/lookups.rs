@@ -1,4 +1,4 @@
-//! Which missing transactions the ledger is asked for, and when.
+//! Which missing transactions the ledger is asked about, and when.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::fixture::{Database, StoreExt, TestStore, on_both};
 on_both! {
     signers_take_turns,
     new_transactions_come_before_repeated_ones,
-    turns_go_on_with_the_next_signer,
+    turns_continue_with_the_next_signer,
     pauses_between_lookups_grow,
     unanswered_lookups_are_repeated_soon,
     lookups_that_wait_are_counted,
@@ -25,7 +25,7 @@ fn signer(number: u8) -> SignerId {
     SignerId::from_bytes([number; SignerId::BYTES])
 }
 
-/// A batch of a signer that depends on a transaction which does not arrive.
+/// A batch of a signer that depends on a transaction that does not arrive.
 fn missing(by: u8, number: u64) -> NewBatch {
     let batch = depending(SERVICE, number, &format!("{number:08x}"), &[made_up(number)]);
     NewBatch { signer: Some(signer(by)), ..batch }
@@ -66,7 +66,7 @@ fn new_transactions_come_before_repeated_ones(db: &Database) {
     assert_eq!(ask(&store, 1), [made_up(3)].into());
 }
 
-fn turns_go_on_with_the_next_signer(db: &Database) {
+fn turns_continue_with_the_next_signer(db: &Database) {
     let store = db.open_parallel();
     let each: Vec<NewBatch> = (1..=9).map(|by| missing(by, u64::from(by))).collect();
     store.add_all(&each);
@@ -125,7 +125,7 @@ fn lookups_of_ended_batches_are_forgotten(db: &Database) {
     assert_eq!(db.number("select count(*) as number from transaction_lookups"), 1);
 }
 
-/// Stores batches that depend on one transaction, more than are freed at once.
+/// Stores more batches that depend on one transaction than are freed at once.
 fn many_dependents(db: &Database) -> (TestStore, u64) {
     const MANY: u64 = 700;
     let store = db.open_scheduled(grid_batch_core::StrategyKind::Parallel, 10);

@@ -1,4 +1,4 @@
-//! Transactions that no batch has: their dependents have no position, so that they stop no other batch.
+//! Transactions that are in no batch. Their dependents have no position, so they stop no other batch.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ on_both! {
     ledger_that_has_the_transaction_frees_the_batch,
     ledger_is_asked_again_only_after_a_pause,
     batch_is_held_when_the_transaction_does_not_come,
-    held_batch_goes_on_when_the_transaction_comes,
+    held_batch_continues_when_the_transaction_comes,
     hold_of_an_operator_outlasts_the_arrival,
     released_batch_is_sent_though_the_transaction_is_missing,
     decided_batch_misses_nothing_any_more,
@@ -31,7 +31,7 @@ fn missing(store: &TestStore) -> Vec<grid_batch_core::ItemId> {
     store.worker_of_all().missing_transactions(Duration::ZERO, 10).unwrap()
 }
 
-/// A batch that depends on the first transaction of batch 1, which is not there.
+/// A batch that depends on the first transaction of batch 1, which is missing.
 fn dependent() -> NewBatch {
     depending(SERVICE, 2, "aa", &[transaction_of(1)])
 }
@@ -51,7 +51,7 @@ fn batch_gets_its_place_when_the_transaction_arrives(db: &Database) {
     store.add_all(&[writing(1, "bb"), writing(4, "aa")]);
     store.free_all();
     assert_eq!(store.commit_all_of(SERVICE), [3, 1]);
-    // Behind what came before the transaction: both write the same address.
+    // It is behind batches that came before the transaction, because both write the same address.
     assert_eq!(store.commit_all_of(SERVICE), [4]);
     assert_eq!(store.commit_all_of(SERVICE), [2]);
 }
@@ -89,7 +89,7 @@ fn ledger_that_has_the_transaction_frees_the_batch(db: &Database) {
     assert!(ready.is_empty(), "it conflicts with the other one: {ready:?}");
     assert_eq!(missing(&store), []);
     assert_eq!(store.commit_all_of(SERVICE), [3]);
-    // It is looked at again, and the transaction is still known to be there.
+    // It is evaluated again, and the transaction is still known to exist.
     assert_eq!(store.commit_all_of(SERVICE), [2]);
 }
 
@@ -114,7 +114,7 @@ fn batch_is_held_when_the_transaction_does_not_come(db: &Database) {
     assert!(reason.starts_with("a transaction that it depends on has not arrived"), "{reason}");
 }
 
-fn held_batch_goes_on_when_the_transaction_comes(db: &Database) {
+fn held_batch_continues_when_the_transaction_comes(db: &Database) {
     let store = db.open_parallel();
     store.add_all(&[dependent()]);
     store.hold_missing(Duration::ZERO).unwrap();

@@ -1,5 +1,5 @@
-//! A property: whatever is added and ends, the batches that can be under way are those that conflict with
-//! no earlier open one.
+//! A property test: whatever is added and ends, the batches that can be under way are those that conflict with no
+//! earlier open one.
 
 use grid_batch_core::{DeclaredAccess, NewBatch};
 use proptest::{prelude::*, test_runner::TestCaseError};
@@ -11,12 +11,12 @@ on_both! {
     store_takes_what_conflicts_with_no_earlier_batch,
 }
 
-/// What happens to a store.
+/// A step of the test.
 #[derive(Debug, Clone)]
 enum Step {
-    /// These batches are added, in one list: what each reads and writes.
+    /// Batches are added in one list, each with what it reads and writes.
     Add(Vec<(Vec<String>, Vec<String>)>),
-    /// What can be taken is, and this part of it ends.
+    /// All batches that can be taken are taken, and this part of them ends.
     End(usize),
 }
 
@@ -41,7 +41,8 @@ fn store_takes_what_conflicts_with_no_earlier_batch(db: &Database) {
 
 fn check(db: &Database, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let store = db.open_parallel();
-    // The lengths are known from the start, so that no batch waits for what was stored before.
+    // The lengths are known from the start, so that no batch waits for batches that were stored before its length was
+    // in use.
     let lengths = ["aa", "aaaa", "aaaaaa", "aaaaaaaa"];
     store.add_all(&[accessing(SERVICE, 0, &[], &lengths[3..])]);
     store.add_all(&lengths.map(|text| accessing(SERVICE, text.len() as u64, &[text], &["ff"])));

@@ -1,4 +1,4 @@
-//! Instances whose rules about declared access are not those by which open batches were stored.
+//! Instances whose rules about declared access differ from those with which open batches were stored.
 
 use grid_batch_core::{ClaimKeeper, ServiceId};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreError};
@@ -29,8 +29,8 @@ fn batches_of_services_that_the_ledger_cannot_have_are_left(db: &Database) {
     expect_left(&db.another(), Database::open_parallel, Database::open);
 }
 
-/// Batches of one kind stay as they are while an instance of the other kind runs, unless they are of a
-/// service of its own.
+/// Asserts that batches of one kind do not change while an instance of the other kind runs, unless they belong to its
+/// own services.
 fn expect_left(db: &Database, own: fn(&Database) -> TestStore, other: fn(&Database) -> TestStore) {
     let register = |store: TestStore| {
         let can_have = |service: &ServiceId| service.as_str() == "c::d";

@@ -1,4 +1,4 @@
-//! What is read for an intake, a round and an end does not depend on how many batches are open.
+//! How much is read for an intake, a round and an end does not depend on the number of open batches.
 
 use std::{fs, thread};
 
@@ -16,7 +16,7 @@ on_both! {
 const FEW: u64 = 1_000;
 const MANY: u64 = 10_000;
 
-/// The most that more open batches may add: the depth of the indexes.
+/// The factor by which reads may grow with more open batches, because indexes get deeper.
 const MARGIN: f64 = 1.4;
 const ALLOWANCE: u64 = 60;
 
@@ -31,7 +31,7 @@ fn reads_do_not_grow_with_batches_over_one_address(db: &Database) {
 /// The reads of an intake, a round, and an end.
 fn expect_flat(db: &Database, address: impl Fn(u64) -> String) {
     let batch = |number: u64| {
-        // Spread over the index, as signatures are.
+        // Like signatures, the ids are spread over the index.
         let mut transaction = [0; 64];
         let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         transaction[..8].copy_from_slice(&spread.to_be_bytes());
@@ -77,8 +77,7 @@ fn add(db: &Database, batches: Vec<NewBatch>) {
     }
 }
 
-/// How much is read by an instance that was just started: entries of indexes and rows on PostgreSQL, and pages on
-/// SQLite.
+/// How much an instance that was just started reads: index entries and rows on PostgreSQL, and pages on SQLite.
 pub fn count_reads(db: &Database, work: impl FnOnce(&ClaimStore)) -> u64 {
     count_reads_with(db, db.scheduled(StrategyKind::Parallel, 20), work)
 }

@@ -1,4 +1,4 @@
-//! What is read for dependents does not depend on how many batches are open.
+//! How much is read for dependents does not depend on the number of open batches.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ const FIRST: u64 = 1;
 const INVALID: u64 = 10;
 const FOLLOWERS: u64 = 9;
 
-/// The numbers of the batches that are only open. Every tenth misses a transaction that no batch has, and
-/// each tenth after it depends on the one before.
+/// The numbers of batches that are only open start here. Every tenth misses a transaction that no batch contains, and
+/// the one after each of these depends on it.
 const OPEN: u64 = 1_000;
 const NEVER: u64 = 1_000_000;
 
@@ -104,12 +104,12 @@ fn depending(number: u64, address: &str, dependencies: &[ItemId]) -> NewBatch {
     NewBatch { transaction_ids: vec![transaction(number)], ..batch }
 }
 
-/// The transaction of a batch. They are spread over the index, as signatures are.
+/// The transaction of a batch. Like signatures, they are spread over the index.
 fn transaction(number: u64) -> ItemId {
     id(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Stores the batches that the test is about, and so many others.
+/// Stores the batches that the test is about, and this many others.
 fn fill(db: &Database, open: u64) {
     let first = [writing(FIRST, "aa"), writing(INVALID, "bb")];
     let followers = (1..FOLLOWERS).flat_map(|follower| {
@@ -132,7 +132,7 @@ fn fill(db: &Database, open: u64) {
     }
     drop(store);
     if db.is_postgres() {
-        // Each list leaves dead rows, which would count.
+        // Each list leaves dead rows, which would be counted.
         db.execute("vacuum analyze").unwrap();
     }
 }

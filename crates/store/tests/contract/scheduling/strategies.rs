@@ -1,4 +1,4 @@
-//! What the strategies take, and changes of the strategy at a restart.
+//! Which batches the strategies take, and changes of the strategy at a restart.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -155,7 +155,7 @@ fn pipeline_sends_a_lost_tail_again_in_order(db: &Database) {
     }
 }
 
-/// What can be taken now.
+/// Takes the batches that can be taken now.
 fn take(claims: &ClaimStore) -> Vec<TakenBatch> {
     let share = ServiceShare { service_id: service(SERVICE), batches: 99 };
     claims.take_round(&[share], &mut |_| true).unwrap().batches
@@ -183,7 +183,7 @@ fn serial_after_parallel_waits_for_all_under_way(db: &Database) {
     assert_eq!(numbers(&take(&claims)), [3]);
 }
 
-/// A batch that was taken, with the epoch of the next owner of its service.
+/// A taken batch with the epoch of the next owner of its service.
 fn of_next_owner(taken: &TakenBatch) -> TakenBatch {
     TakenBatch { epoch: taken.epoch + 1, ..taken.clone() }
 }

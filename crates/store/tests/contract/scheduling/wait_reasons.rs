@@ -23,14 +23,14 @@ on_both! {
     batch_in_a_lane_has_nothing_ahead,
     position_counts_the_open_batches_before_it,
     each_stored_reason_is_found,
-    services_and_batches_tell_the_same_reason,
+    services_and_batches_have_the_same_reason,
 }
 
 fn ahead(store: &TestStore, number: u64) -> Option<Ahead> {
     let created_at = store.one(SERVICE, number).created_at;
     let listed = store.ahead(&service(SERVICE), &[created_at]).unwrap().pop().unwrap();
     let details = store.details(&service(SERVICE), &id(number)).unwrap().unwrap();
-    assert_eq!(details.ahead, listed, "both ways to ask say the same");
+    assert_eq!(details.ahead, listed, "both queries agree");
     listed
 }
 
@@ -110,13 +110,13 @@ fn position_counts_the_open_batches_before_it(db: &Database) {
     assert_eq!(counted(many), Some((Ahead::MAX_COUNTED, true)));
 }
 
-/// Why a batch waits, as its details and the list of what is ahead tell.
+/// Why a batch waits, according to its details and to the list of what is ahead.
 fn reason(store: &TestStore, service_name: &str, number: u64) -> &'static str {
     let details = store.details(&service(service_name), &id(number)).unwrap().unwrap();
     details.wait().unwrap().reason.name()
 }
 
-/// Services with one batch each, of which each waits for something else, by the name of the reason.
+/// Services whose batches each wait for a different reason, by the name of the reason.
 const STATES: [&str; 7] =
     ["delayed", "evidence", "held", "late_arrival", "parked", "status", "submitter"];
 
@@ -150,7 +150,7 @@ fn services_in_all_states(store: &TestStore) {
     }
 }
 
-/// Reasons that are not among them are known to a process alone, or told of a whole service.
+/// Other reasons are known only to a process, or apply to a whole service.
 fn each_stored_reason_is_found(db: &Database) {
     let (mut found, mut counted) = (BTreeSet::new(), BTreeSet::new());
     let mut count =
@@ -199,8 +199,8 @@ fn each_stored_reason_is_found(db: &Database) {
     assert_eq!(counted, found, "all are counted but turns in a service with one lane");
 }
 
-/// What lists and counts of services read with SQL agrees with why their batches wait.
-fn services_and_batches_tell_the_same_reason(db: &Database) {
+/// Lists and counts of services, which use SQL, agree with the reasons why their batches wait.
+fn services_and_batches_have_the_same_reason(db: &Database) {
     let store = db.open();
     services_in_all_states(&store);
     for service in BatchQueryStore::services(&*store, false, None, 100).unwrap() {

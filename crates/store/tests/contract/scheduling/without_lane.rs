@@ -1,4 +1,4 @@
-//! What operators see of batches that are in no lane, and of services that have none in a lane.
+//! What operators see of batches that are in no lane, and of services without a batch in a lane.
 
 use std::time::Duration;
 

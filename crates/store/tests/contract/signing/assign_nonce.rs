@@ -186,7 +186,7 @@ fn one_of_concurrent_signers_signs(db: &Database) {
     assert_eq!((kept.len(), nonces_kept(db)), (1, [1, 1]));
 }
 
-/// Signing waits for a concurrent change of the lane, and then sees that its attempt is over.
+/// Signing waits for a concurrent change of the lane, and then notices that its attempt is over.
 #[test]
 fn takeover_during_signing_is_detected() {
     let db = Database::postgres();

@@ -67,7 +67,7 @@ fn closed_nonce_takes_no_notes(db: &Database) {
     assert_eq!(store.details_of(1).nonce.unwrap().note, None);
 }
 
-/// The database refuses a second payment even if the program asks for it.
+/// The database refuses a second payment even if the program requests it.
 fn unique_index_allows_one_paying_nonce_per_withdrawal(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));

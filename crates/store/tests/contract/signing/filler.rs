@@ -36,7 +36,7 @@ fn from(store: &TestStore, nonce: u64) -> Vec<NewSignedTransaction> {
     store.transactions_from(&service(ACCOUNT), nonce).unwrap()
 }
 
-/// Two withdrawals: `end` ends the first, and the second is signed for.
+/// Two withdrawals. `end` ends the first one, and the second one is signed.
 fn after_one_that(
     db: &Database,
     end: impl FnOnce(&TestStore, &TakenBatch, u64),
@@ -113,7 +113,7 @@ fn nonce_that_may_still_pay_is_not_filled(db: &Database) {
     }
 }
 
-/// Another withdrawal was signed ahead with nonce 1, and then nonce 0 of the first was used elsewhere.
+/// Another withdrawal was signed ahead with nonce 1, and then nonce 0 of the first one was used elsewhere.
 fn nonce_of_a_cancelled_withdrawal_is_filled(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2].map(|number| withdrawal(ACCOUNT, number)));

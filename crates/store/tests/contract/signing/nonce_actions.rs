@@ -1,4 +1,4 @@
-//! What operators decide about nonces.
+//! Operators' decisions about nonces.
 
 use grid_batch_core::{
     ActionFilter, ActionOutcome, ActionRefusal, BatchState, LedgerStatus, Operator, OperatorAction,
@@ -31,7 +31,7 @@ fn act(store: &TestStore, verb: OperatorVerb, nonces: [u64; 2]) -> ActionOutcome
     act_as(store, verb, nonces, false)
 }
 
-/// What the action changed, in words.
+/// The effect of the action, in words.
 fn changed(outcome: &ActionOutcome) -> [&str; 2] {
     match outcome {
         ActionOutcome::Done(effect) => [&effect.before, &effect.after],
@@ -91,7 +91,7 @@ fn account_starts_at_a_nonce(db: &Database) {
     let done = act(&store, OperatorVerb::StartNonce, [220, 220]);
     assert_eq!(changed(&done), ["the next nonce was 2", "the next nonce is 220"]);
     assert_eq!((next(&store), store.undecided_nonces().unwrap()), (Some(220), vec![]));
-    // It was wrong, and nothing was signed.
+    // The decision was wrong, but nothing was signed.
     act(&store, OperatorVerb::StartNonce, [52, 52]);
     assert_eq!(next(&store), Some(52));
     let again = act(&store, OperatorVerb::StartNonce, [52, 52]);

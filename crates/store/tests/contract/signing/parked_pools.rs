@@ -87,7 +87,7 @@ fn park(db: &Database, store: &TestStore, taken: &TakenBatch) {
     assert!(matches!(parked, ChangeOutcome::Applied { next_waits: true, .. }), "{parked:?}");
 }
 
-/// Takes the next withdrawal, which must be this one, and has it parked for its pool.
+/// Takes the next withdrawal, which must be this one, and parks it for its pool.
 fn park_next(db: &Database, store: &TestStore, number: u128) {
     park(db, store, &take(store, number));
 }
@@ -239,7 +239,7 @@ fn cancelled_withdrawal_with_a_nonce_is_next(db: &Database) {
     take(&store, 2);
 }
 
-/// A node has lost a transaction that bids more than a cap that was lowered.
+/// A node has lost a transaction that bids more than a lowered cap.
 fn refused_withdrawal_with_a_nonce_stops_all_pools(db: &Database) {
     let store = db.open();
     let second = sign_beside_a_due_one(db, &store);
@@ -249,7 +249,7 @@ fn refused_withdrawal_with_a_nonce_stops_all_pools(db: &Database) {
     take(&store, 2);
 }
 
-/// The one under way has the lowest nonce, so that all others are behind it.
+/// The withdrawal under way has the lowest nonce, so all others are behind it.
 fn withdrawals_signed_ahead_go_before_a_parked_one(db: &Database) {
     let store = db.open();
     schedule(&store, &["a", "b", "c", "b", "c"]);
@@ -292,7 +292,7 @@ fn withdrawals_signed_ahead_keep_their_order_after_a_restore(db: &Database) {
     take(&store, 3);
 }
 
-/// The first one of its pool is decided as failed while another pool is paid.
+/// The first withdrawal of its pool is decided as failed while another pool is paid.
 fn nothing_is_signed_ahead_of_an_earlier_withdrawal(db: &Database) {
     let store = db.open();
     schedule(&store, &["a", "a", "b", "b"]);
@@ -382,7 +382,7 @@ fn withdrawals_of_a_parked_pool_are_not_signed_ahead(db: &Database) {
     assert!(store.replace_following(&find_following(&store, &head), vec![signed(2, 200)]).unwrap());
 }
 
-/// After the first of a pool, the next one of the pool comes before later ones of other pools.
+/// After the first withdrawal of a pool, the next one of the pool comes before later ones of other pools.
 fn first_of_a_pool_follows_in_its_order(db: &Database) {
     let store = db.open();
     schedule(&store, &["a", "a", "b", "b"]);
@@ -487,11 +487,11 @@ enum Step {
     AccountGate(bool),
     /// A batch is taken and, unless a gate is closed, signed and sent.
     Submit,
-    /// The process is killed while it submits, before it has signed or after that.
+    /// The process is killed while it submits, before or after it has signed.
     KillWhileSubmitting(bool),
     /// A node refuses the transaction.
     Refuse(Outcome),
-    /// The present one that is under way is looked at: those behind it are signed.
+    /// The withdrawal under way is looked at, and those after it are signed.
     SignAhead,
     /// An operator holds a withdrawal.
     Hold(u128),
@@ -525,7 +525,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..60)
 }
 
-/// A gas admin with several pools, as the adapter drives it.
+/// A gas admin with several pools, driven like the adapter does.
 struct Account<'a> {
     db: &'a Database,
     store: TestStore,
@@ -608,7 +608,7 @@ impl<'a> Account<'a> {
         }
     }
 
-    /// Whether a withdrawal that was taken has a nonce or gets one. Otherwise its attempt ends.
+    /// Whether a taken withdrawal has a nonce or gets one. Otherwise its attempt ends.
     fn is_signed(&mut self, taken: &TakenBatch) -> bool {
         let number = number_of(taken);
         if self.nonces.contains_key(&number) {
@@ -727,7 +727,7 @@ impl<'a> Account<'a> {
         self.ended.push(number);
     }
 
-    /// Each pool is paid in its order, and all transactions that are not final are followed.
+    /// Asserts that each pool is paid in its order, and all transactions that are not final are followed.
     fn check(&self) {
         for pool in 0..POOLS.len() {
             let of_pool = |number: &&u128| self.pool_of(**number) == pool;
@@ -749,7 +749,7 @@ impl<'a> Account<'a> {
         assert_eq!(lowest, Some(&number_of(head)), "the lowest nonce is under way");
     }
 
-    /// Pays what can be paid with these gates. Returns the withdrawals that are left.
+    /// Pays all withdrawals that can be paid with these gates. Returns those that are left.
     fn pay_all(&mut self) -> Vec<u128> {
         self.account_is_open = true;
         self.release_all();

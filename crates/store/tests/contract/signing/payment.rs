@@ -29,7 +29,7 @@ fn payment_matches_the_withdrawal(db: &Database) {
     assert_eq!(store.payment(&service("other"), &batch_id), Ok(None));
 }
 
-/// A crash may happen after the outcome of a nonce is stored and before its batch ends.
+/// A crash may happen after the outcome of a nonce is stored but before its batch ends.
 fn nonce_outcome_is_returned_within_its_generation(db: &Database) {
     let withdrawn = NonceOutcome::Withdrawn { withdrawal_id: "1".to_owned() };
     for spent in

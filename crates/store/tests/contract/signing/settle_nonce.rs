@@ -123,7 +123,7 @@ fn nonce_with_an_outcome_is_settled(db: &Database) {
     assert_eq!(store.sign(&store.take_one(ACCOUNT), 0).unwrap().signed.nonce, 1);
 }
 
-/// It may have been assigned while the use of the nonce was looked for.
+/// The nonce may have been assigned while its use was searched.
 fn nonce_of_an_open_withdrawal_is_not_used_elsewhere(db: &Database) {
     let store = with_two(db);
     let (taken, _) = store.take_and_sign(ACCOUNT);

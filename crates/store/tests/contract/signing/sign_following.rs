@@ -83,7 +83,7 @@ fn nothing_is_signed_behind_one_that_is_not_accepted(db: &Database) {
     assert_only_followed(&store, &taken);
 }
 
-/// What is behind the batch is shown, and nothing is signed for it.
+/// Asserts that the withdrawals after the batch are shown, but nothing is signed for them.
 fn assert_only_followed(store: &TestStore, head: &TakenBatch) {
     let following = following(store, head);
     assert_eq!((following.is_under_way, unsigned(&following)), (false, vec![2]));
@@ -258,7 +258,7 @@ fn ended_withdrawal_ahead_is_not_unsettled(db: &Database) {
     assert_eq!(find_following(&store, &head).unwrap().in_flight().count(), 0);
 }
 
-/// The nonce of its first generation did not pay; it does not count for the second.
+/// The nonce of its first generation did not pay, so it does not count for the second.
 fn retried_withdrawal_follows_the_others(db: &Database) {
     let store = db.open();
     let head = accepted_first(&store, 3);

@@ -25,7 +25,7 @@ fn accept_next(store: &TestStore) -> TakenBatch {
     taken
 }
 
-/// Signs and sends the next withdrawals behind an accepted one with these nonces.
+/// Signs and sends the next withdrawals after an accepted one, with these nonces.
 fn send_ahead(store: &TestStore, head: &TakenBatch, nonces: impl Iterator<Item = u64>) {
     let following = store.following_payments(&head.service_id, &head.batch_id, 10);
     let all: Vec<_> = nonces.map(|nonce| signed(nonce, 100)).collect();
@@ -53,8 +53,8 @@ fn head_that_was_signed_ahead_is_listed_as_pending(db: &Database) {
     assert_eq!(listed(&store, WithdrawalState::Scheduled), [withdrawal_id(3)]);
 }
 
-/// Fails a withdrawal that was accepted, by an operator's decision, and schedules it again. It keeps its
-/// nonce, because its transaction may still be mined.
+/// Decides as an operator that an accepted withdrawal failed, and schedules it again. It keeps its nonce, because its
+/// transaction may still be mined.
 fn fail_and_retry(store: &TestStore, taken: &TakenBatch, id: WithdrawalId) {
     decide_invalid(store, taken);
     store.retry_withdrawal(&id, &by_program()).unwrap();
@@ -79,7 +79,7 @@ fn those_behind_a_retried_head_are_listed_as_pending(db: &Database) {
     assert_eq!(listed(&store, WithdrawalState::Scheduled), []);
 }
 
-/// Another transaction has used the nonce of the head, which gets one after those that were signed ahead.
+/// Another transaction has used the nonce of the head, which gets a nonce after those that were signed ahead.
 fn withdrawals_behind_a_head_with_a_higher_nonce_are_listed(db: &Database) {
     let store = db.open();
     store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));

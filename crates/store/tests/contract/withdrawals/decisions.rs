@@ -1,4 +1,4 @@
-//! Decisions about withdrawals are logged in their commit; a dry run changes nothing.
+//! Decisions about withdrawals are logged in their commit. A dry run changes nothing.
 
 use grid_batch_core::{
     ActionFilter, OperatorRequest, OperatorStore, OperatorTarget, OperatorVerb, ServiceId,

@@ -7,10 +7,10 @@ use crate::fixture::{Database, StoreExt, TestStore, batch, by_program, on_both};
 on_both! {
     event_names_the_withdrawal_and_the_transaction_with_the_highest_fee,
     event_of_another_generation_has_its_own_transaction,
-    event_of_another_batch_tells_of_no_withdrawal,
+    event_of_another_batch_has_no_withdrawal,
 }
 
-/// What the latest event tells of a withdrawal.
+/// The withdrawal of the latest event.
 fn latest(store: &TestStore) -> Option<EventWithdrawal> {
     let page = store.events(&EventPosition::Oldest, &EventFilter::default(), 100).unwrap().unwrap();
     page.events.into_iter().last().unwrap().event.withdrawal
@@ -50,7 +50,7 @@ fn event_of_another_generation_has_its_own_transaction(db: &Database) {
     assert_eq!(page.events[0].event.withdrawal, told(1, None), "nothing was signed for the first");
 }
 
-fn event_of_another_batch_tells_of_no_withdrawal(db: &Database) {
+fn event_of_another_batch_has_no_withdrawal(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);
     assert_eq!(latest(&store), None);

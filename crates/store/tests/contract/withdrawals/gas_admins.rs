@@ -1,4 +1,4 @@
-//! What is stored about the queue of a gas admin.
+//! The stored data about the queue of a gas admin.
 
 use grid_batch_core::{LedgerStatus, Outcome};
 use grid_batch_withdrawals::{GasAdminQueue, Withdrawal};

@@ -87,7 +87,7 @@ fn ended_withdrawals_free_their_places(db: &Database) {
     }
 }
 
-/// Another transaction keeps the rows of one gas admin locked: the others are not kept waiting.
+/// Another transaction keeps the rows of one gas admin locked, but the others do not wait.
 #[test]
 fn locked_gas_admin_is_left_out_of_a_group() {
     let db = Database::postgres();

@@ -31,7 +31,7 @@ fn pages_start_with_the_newest(db: &Database) {
             break;
         }
         pages.push(page.into_iter().map(|details| details.withdrawal.id).collect());
-        // Withdrawals scheduled between pages do not shift them.
+        // Withdrawals that are scheduled between two page requests do not shift the pages.
         store.schedule_all(&[withdrawal("a", 100 + pages.len() as u128)]);
     }
     let expected = [vec![3, 1], vec![5, 2], vec![4]];

@@ -92,7 +92,7 @@ fn unsigned_withdrawals_move_in_order(db: &Database) {
         assert!(store.sign(&taken, 0).is_some());
         store.accept_and(&taken, LedgerStatus::Committed);
     }
-    // A repeated request finds the withdrawal, with whichever gas admin it comes.
+    // A repeated request finds the withdrawal, whatever gas admin it names.
     store.schedule(&[withdrawal(ACCOUNT, 1)]).unwrap().remove(0).unwrap();
     assert_eq!(open(&store), []);
     assert_eq!(move_all(&store), MoveStep::default());
@@ -134,7 +134,7 @@ fn signed_withdrawal_stays_at_its_account(db: &Database) {
     assert_eq!(store.depth(&service(ACCOUNT)).unwrap(), 0);
 }
 
-/// Its nonce was closed together with that of the one before it.
+/// Its nonce was closed together with that of the previous one.
 fn refused_withdrawal_stays_until_its_end_is_recorded(db: &Database) {
     let store = db.open();
     let ids = schedule(&store, 4);
@@ -173,7 +173,7 @@ fn nothing_overtakes_a_withdrawal_with_a_submitter(db: &Database) {
     assert_eq!(moved(&move_all(&store)), ids);
 }
 
-/// A round locks lanes and no services.
+/// A round locks lanes but not services.
 #[test]
 fn move_waits_for_a_round_that_takes_the_next_one() {
     let db = Database::postgres();
@@ -231,7 +231,7 @@ fn withdrawals_of_a_restored_database_stay(db: &Database) {
     assert_eq!(moved(&step), [withdrawal_id(3)]);
 }
 
-/// The nonces of accounts are independent: the present one's may be lower.
+/// The nonces of accounts are independent, so those of the present account may be lower.
 fn moved_withdrawal_has_the_nonces_of_its_account(db: &Database) {
     let store = db.open();
     schedule(&store, 1);
@@ -246,7 +246,7 @@ fn moved_withdrawal_has_the_nonces_of_its_account(db: &Database) {
     let payment = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
     assert_eq!(payment.nonce.map(|it| it.nonce), Some(2));
     assert_eq!(store.details_of(1).nonce.map(|it| (it.nonce, it.generation)), Some((2, 3)));
-    // What was signed at the former account is still known there.
+    // The former account still knows what was signed there.
     assert_eq!(store.next_nonce(&service(ACCOUNT)).unwrap(), Some(8));
 }
 

@@ -1,4 +1,4 @@
-//! Limits on what is scheduled from a pool: the largest amount, and the sum of a day.
+//! Limits on withdrawals from a pool: the largest amount, and the sum of a day.
 
 use std::{sync::Arc, thread};
 
@@ -53,7 +53,7 @@ fn schedule(store: &Store, new: &Withdrawal) -> Result<ScheduleOutcome, Withdraw
     store.schedule(std::slice::from_ref(new)).unwrap().remove(0)
 }
 
-/// What is left, as the refusal of this withdrawal says.
+/// What is left of the limit, according to the refusal of this withdrawal.
 #[track_caller]
 fn left_for(store: &Store, refused: &Withdrawal) -> String {
     match schedule(store, refused) {
@@ -116,7 +116,7 @@ fn concurrent_requests_of_two_accounts_stay_below_it(db: &Database) {
     assert_eq!(sum(&store), "5");
 }
 
-/// Schedules each at the same time as the others.
+/// Schedules all of them at the same time, and returns how many were stored.
 fn count_stored(store: &Store, requested: &[Withdrawal]) -> usize {
     thread::scope(|scope| {
         let callers: Vec<_> =

@@ -1,4 +1,4 @@
-//! What requests read from the database does not depend on how many withdrawals wait.
+//! How much requests read from the database does not depend on the number of waiting withdrawals.
 
 use std::{fs, thread};
 
@@ -13,11 +13,11 @@ on_both! {
     reads_do_not_grow_with_the_backlog,
 }
 
-/// More than are counted as being ahead.
+/// More than the limit for counting those ahead.
 const FEW: u128 = 1_500;
 const MANY: u128 = 12_000;
 
-/// The most that a longer queue may add: the depth of the indexes.
+/// The factor by which reads may grow with a longer queue, because indexes get deeper.
 const MARGIN: f64 = 1.3;
 const ALLOWANCE: u64 = 40;
 
@@ -86,8 +86,8 @@ fn schedule(db: &Database, numbers: impl IntoIterator<Item = u128>) {
     }
 }
 
-/// How much a request reads with a store that was just opened: entries of indexes and rows on
-/// PostgreSQL, and pages on SQLite.
+/// How much a request reads with a store that was just opened: index entries and rows on PostgreSQL, and pages on
+/// SQLite.
 fn count_reads(db: &Database, last: u128, request: Request) -> u64 {
     let (before, others) = (reads_so_far(db), sessions(db));
     let store = db.open_with(StoreOptions { connections: 1, ..db.options() });

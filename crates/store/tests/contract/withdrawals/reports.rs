@@ -1,4 +1,4 @@
-//! What is stored about how withdrawals ended on the chain, where that differs from their batches.
+//! The stored data about withdrawals that ended differently on the chain than their batches.
 
 use grid_batch_core::{
     ActionOutcome, ActionRefusal, Decision, LedgerStatus, Operator, OperatorAction, OperatorStore,
@@ -73,7 +73,7 @@ fn payment_without_the_event_waits_for_a_decision(db: &Database) {
         close(&store, nonce, NonceOutcome::WithoutEvent);
         store.accept_and(&taken, LedgerStatus::Committed);
     }
-    // The next one is not held up.
+    // The next one is not delayed.
     assert_eq!(store.take_and_sign(ACCOUNT).1, 2);
     assert_eq!(store.service_counts().unwrap().held, 1);
     for (number, paid) in [(1, Some(withdrawal_id(1))), (2, None)] {

@@ -23,7 +23,7 @@ fn in_states(states: &[WithdrawalState]) -> WithdrawalFilter {
     WithdrawalFilter { states: states.iter().copied().collect(), ..WithdrawalFilter::default() }
 }
 
-/// Withdrawals of several accounts, one in each state but scheduled, which two are in.
+/// Withdrawals of several accounts, one in each state except that two are scheduled.
 fn one_in_each_state(store: &TestStore) -> [(WithdrawalState, Vec<u128>); 9] {
     use WithdrawalState::*;
     let accounts = ["a", "b", "c", "d", "e", "f", "g"];
