@@ -98,7 +98,7 @@ fn incompatible_arguments_are_rejected() {
         (&["ledger-sim", "scabbard"][..], "a scabbard ledger needs a --service"),
         (&["ledger-sim", "sawtooth", "--service", "a::b"], "leave --service out"),
         (&["ledger-sim", "sawtooth", "--pending-for", "soon"], "--pending-for is \"soon\""),
-        (&["demo", "--json", "--ledger", "sawtooth", "--services", "2"], "has no services"),
+        (&["demo", "--json", "--ledger", "sawtooth", "--services", "2"], "has only one service"),
         (&["demo", "--json", "--database", "mysql://h/d"], "postgresql://"),
     ] {
         let output = run(GRID_BATCH.command(arguments));

@@ -265,7 +265,7 @@ mod tests {
             Ok(LedgerFacts { proves_absence: true, ..weakest })
         };
         let error = load(&[mine(facts)], &[("ledger.kind", "mine")]).unwrap_err();
-        assert!(error.contains("proves_absence is declared, but a node forgets"), "{error}");
+        assert!(error.contains("proves_absence is declared, but nodes forget"), "{error}");
     }
 
     static OF_MINE: &[Setting] = &[
