@@ -6,6 +6,7 @@ use crate::{ItemId, ItemIdError, NewBatch, ServiceId};
 ///
 /// A format may keep the payload opaque: without a signer, without declared access, so that a batch conflicts with
 /// every other one of its service. It must give each batch an id that no other batch of its ledger has.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait BatchFormat: Send + Sync {
     /// The batches in these bytes, in order and verified as far as the format allows, to be stored for a service.
     /// The label, the client and what the client declares are not part of the bytes; intake adds them.

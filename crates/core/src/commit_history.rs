@@ -4,6 +4,7 @@ use crate::{ItemId, ServiceId, monitor::BatchResult};
 ///
 /// Some ledgers apply a batch again that arrives again. Their adapters use the methods with default bodies to find out
 /// whether a batch is new: they alone know what their nodes remember. By default nothing is known.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait CommitHistory: Send + Sync {
     /// The last batch that was committed in each lane of the service, as far as they are still stored.
     ///

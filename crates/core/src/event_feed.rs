@@ -283,6 +283,7 @@ pub type EventListener = Arc<dyn Fn() + Send + Sync>;
 /// Each event is written in the transaction of the change that it tells of. A reader that goes on from the
 /// cursor of each page gets every event of the filter exactly once, and those of a service in the order of
 /// its changes, also if several instances write.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait EventStore: Send + Sync {
     /// Up to `limit` events from a position. With a filter, a page can be empty although there is more.
     fn events(

@@ -149,6 +149,7 @@ pub enum Resolution {
 }
 
 /// Reads the batches about which a ledger is asked for more than their statuses, and stores what was found.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait LedgerQuestionStore: Send {
     /// Those of these batches that are still unresolved, so that evidence is looked for.
     fn get_unresolved_batches(

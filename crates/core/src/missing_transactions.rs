@@ -32,6 +32,7 @@ pub struct LookupLag {
 }
 
 /// Knows which transactions waiting batches miss, of the services that one instance claims.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait MissingTransactionStore: Send {
     /// Up to `limit` missing transactions that are to be looked for at the ledger now. The signers of the batches
     /// that miss them take turns, and of each signer those come first for which the ledger was not asked yet.

@@ -10,6 +10,7 @@ use std::fmt;
 use crate::BatchState;
 
 /// The rule by which the next batches of a service are chosen.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait Strategy: fmt::Debug + Send + Sync {
     /// Whether no batch is sent before an earlier one of its service. Then an invalid batch that halts its
     /// service stops all that follow it, and otherwise those that wait for it.

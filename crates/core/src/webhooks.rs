@@ -224,6 +224,7 @@ pub enum DeliveryResult {
 }
 
 /// Stores webhooks and what was delivered to them, so that one instance at a time delivers to each.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait WebhookStore: Send + Sync {
     /// Stores a webhook. `None`: there are as many as there may be.
     fn create_webhook(
