@@ -14,10 +14,10 @@ use crate::{
     EvidenceReport, ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver, Halt,
     HaltCursor, InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger, LedgerEventStream,
     LedgerFacts, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, PageOrder,
-    PassThroughError, PendingBatchStore, PollPace, RecordedAction, Round, RoundStore, ScopeId,
-    ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch, Submission,
-    SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Timestamp, TransactionAnswers,
-    UnresolvedBatch,
+    PassThroughError, PendingBatchStore, PollPace, Recorded, RecordedAction, RecordedSubscriber,
+    Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch,
+    Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Timestamp,
+    TransactionAnswers, UnresolvedBatch,
 };
 
 pub use crate::{
@@ -31,7 +31,6 @@ pub use crate::{
     evidence::MockLedgerQuestionStore,
     missing_transactions::MockMissingTransactionStore,
     monitor::MockBatchUpdater,
-    recorded::MockRecordedSubscriber,
     retention::MockRetentionStore,
     strategy::MockStrategy,
     webhooks::MockWebhookStore,
@@ -268,6 +267,13 @@ mock! {
         fn put_back(&self, service_id: &ServiceId, places: usize);
         fn given_back(&self, batch: &TakenBatch);
         fn submission_ended(&self, service_id: &ServiceId);
+    }
+}
+
+mock! {
+    pub RecordedSubscriber {}
+    impl RecordedSubscriber for RecordedSubscriber {
+        fn recorded<'a>(&self, entry: Recorded<'a>);
     }
 }
 

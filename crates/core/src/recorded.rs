@@ -68,7 +68,6 @@ impl<'a> Recorded<'a> {
 /// A part that is called with each entry of the stream. Writers of changes call it after each commit.
 ///
 /// It must return quickly, because the writer waits for it.
-#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait RecordedSubscriber: Send + Sync {
     /// Is called with this entry.
     fn recorded(&self, entry: Recorded<'_>);

@@ -55,7 +55,7 @@ mod tests {
     };
 
     use grid_batch_core::{
-        DelayOptions, ManualClock, Moment, Outcome, ServiceId, ServiceScopeId, Submission,
+        Clock, DelayOptions, ManualClock, Moment, Outcome, ServiceId, ServiceScopeId, Submission,
         SubmissionAnswer, Timestamp,
     };
     use grid_batch_support::lock;
@@ -143,8 +143,9 @@ mod tests {
 
         /// The only batch that can be sent now ends with this answer.
         fn end_next(&mut self, answer: SubmissionAnswer) {
-            let [submission] = &self.take_all()[..] else { panic!("not one batch can be sent") };
-            self.end(submission, answer).unwrap();
+            let sent = self.take_all();
+            assert_eq!(sent.len(), 1, "one batch can be sent");
+            self.end(&sent[0], answer).unwrap();
         }
 
         fn passed_on(&self) -> Vec<(String, Outcome)> {
@@ -236,9 +237,9 @@ mod tests {
         assert!(test.queue.send_again(&service_id("a")));
         assert!(!test.queue.send_again(&service_id("a")), "it has not stopped");
         test.end_next(answer(Outcome::Ambiguous));
-        assert!(test.queue.skip(&service_id("a")));
+        assert!(test.queue.give_up(&service_id("a")));
         assert_eq!(test.take_names(), ["a2"]);
-        assert!(!test.queue.skip(&service_id("b")), "it is not known");
+        assert!(!test.queue.give_up(&service_id("b")), "it is not known");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::{SubmitterWaker, leader::Queue};
 /// sent again.
 ///
 /// A service stops at a batch that the ledger refuses again and again, and at one whose outcome is ambiguous: it is
-/// never sent again by itself. It goes on with [`send_again`](Self::send_again) or [`skip`](Self::skip).
+/// never sent again by itself. It goes on with [`send_again`](Self::send_again) or [`give_up`](Self::give_up).
 ///
 /// What waits is in memory, so your queue must not return batches for a limited time only: each try counts as if
 /// the batch had been taken then. Clones share the queue.
@@ -131,8 +131,8 @@ impl<S: ScopeId> RetryQueue<S> {
         self.resume(service_id, Retries::send_again)
     }
 
-    /// Lets this service go on with the batch after the one at which it has stopped. Returns whether it had stopped.
-    pub fn skip(&self, service_id: &ServiceId) -> bool {
+    /// Gives up the batch at which this service has stopped, and lets the next one go. Returns whether it had stopped.
+    pub fn give_up(&self, service_id: &ServiceId) -> bool {
         self.resume(service_id, Retries::go_on)
     }
 
@@ -195,7 +195,7 @@ impl<S: ScopeId> RetryQueue<S> {
                 warn!(
                     batch_id = outcome.batch_header.as_str(), service:% = service_id,
                     outcome:% = outcome.answer.outcome;
-                    "the service stops at a batch until it is told to send it again or to skip it"
+                    "the service stops at a batch until it is told to send it again or to give it up"
                 );
             }
         }
