@@ -128,6 +128,7 @@ impl StoredToken {
 }
 
 /// Creates, lists and revokes access tokens.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait TokenStore: Send + Sync {
     /// Stores an access token, unless another one that is not revoked has its name. Returns whether it did.
     fn create_token(&self, token: &NewToken, request: &OperatorRequest) -> BatchResult<bool>;

@@ -107,6 +107,36 @@ pub struct StoredBatch {
     pub ended_at: Option<Timestamp>,
 }
 
+impl StoredBatch {
+    /// A batch that was just stored and never tried.
+    ///
+    /// ```
+    /// use grid_batch_core::{BatchState, StoredBatch, Timestamp};
+    ///
+    /// let created_at = Timestamp::from_micros(5);
+    /// let new = StoredBatch::new("alice".parse()?, "alice-1-5a5a".parse()?, created_at);
+    /// assert_eq!(new.progress.state, BatchState::New);
+    /// let held_back = StoredBatch { next_try_at: Some(Timestamp::from_micros(9)), ..new };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(service_id: ServiceId, batch_id: ItemId, created_at: Timestamp) -> Self {
+        Self {
+            service_id,
+            batch_id,
+            created_at,
+            progress: Progress::NEW,
+            submitted_at: None,
+            since: None,
+            checked_at: None,
+            next_try_at: None,
+            parked: false,
+            last_error: None,
+            held: None,
+            ended_at: None,
+        }
+    }
+}
+
 /// Why a batch is held: it waits for an operator's decision or for a status of the ledger that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {

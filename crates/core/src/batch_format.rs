@@ -6,6 +6,7 @@ use crate::{ItemId, ItemIdError, NewBatch, ServiceId};
 ///
 /// A format may treat the payload as opaque. Batches then have no signer and no declared access, so each conflicts with
 /// every other batch of its service. It must give each batch an id that no other batch of its ledger has.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait BatchFormat: Send + Sync {
     /// Reads the batches in these bytes, which are to be stored for a service, in order, and verifies them as far as
     /// the format allows. The label, the client and what the client declares are not part of the bytes; intake adds

@@ -120,18 +120,12 @@ mod tests {
 
     fn listed() -> ListedBatch {
         let batch = StoredBatch {
-            service_id: "a::b".parse().unwrap(),
-            batch_id: ItemId::from_bytes([1; 64]),
-            created_at: Timestamp::from_micros(5),
             progress: Progress::at(BatchState::Delayed),
-            submitted_at: None,
-            since: None,
-            checked_at: None,
-            next_try_at: None,
-            parked: false,
-            last_error: None,
-            held: None,
-            ended_at: None,
+            ..StoredBatch::new(
+                "a::b".parse().unwrap(),
+                ItemId::from_bytes([1; 64]),
+                Timestamp::from_micros(5),
+            )
         };
         let label = Some("mine".parse().unwrap());
         ListedBatch { batch, label, error: Some("401: no such key".to_owned()) }

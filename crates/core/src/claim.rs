@@ -63,6 +63,7 @@ pub struct SubmittedBatch {
 }
 
 /// Keeps the claims of one instance in a store.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait ClaimKeeper: Send {
     /// Extends the lease of the instance. `false`: the lease had expired and others may have taken
     /// its services; call [`register_again`](Self::register_again) or shut down.
@@ -90,6 +91,7 @@ pub trait ClaimKeeper: Send {
 }
 
 /// Stores which claimed services are paused because their nodes have different states.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait StatePauseStore: Send {
     /// The claimed services that are paused for this reason.
     fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>>;

@@ -145,6 +145,7 @@ impl Moment {
 }
 
 /// A source of the current time, so that tests can set it.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait Clock: fmt::Debug + Send + Sync {
     /// The time of day. It may jump forward and back: use it to store and to show, not to measure.
     fn now(&self) -> Timestamp;

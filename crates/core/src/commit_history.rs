@@ -4,6 +4,7 @@ use crate::{ItemId, ServiceId, monitor::BatchResult};
 ///
 /// Some ledgers apply a batch again if it arrives again. Their adapters use the methods with default bodies to find out
 /// whether a batch is new, because only they know what their nodes remember. By default nothing is known.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait CommitHistory: Send + Sync {
     /// The last batch that was committed in each lane of the service, if it is still stored.
     ///

@@ -100,6 +100,7 @@ pub struct PoolConnections {
 }
 
 /// Counts what is stored, for the health and the metrics of a server.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait BatchCounts: Send + Sync {
     /// How many services have open batches, and how many of them are in trouble.
     fn service_counts(&self) -> BatchResult<ServiceCounts>;

@@ -284,6 +284,7 @@ pub type EventListener = Arc<dyn Fn() + Send + Sync>;
 /// Each event is written in the transaction of the change that it reports. A reader that continues from the cursor of
 /// each page gets every selected event exactly once, and the events of a service in the order of its changes, even if
 /// several instances write.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait EventStore: Send + Sync {
     /// Up to `limit` events from a position. With a filter, a page can be empty although there is more.
     fn events(

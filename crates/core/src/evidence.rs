@@ -149,6 +149,7 @@ pub enum Resolution {
 }
 
 /// Reads the batches for which more than the status is requested from a ledger, and stores the results.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait LedgerQuestionStore: Send {
     /// Those of these batches that are still unresolved, so that evidence is searched.
     fn get_unresolved_batches(

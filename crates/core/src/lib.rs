@@ -3,6 +3,7 @@
 mod access_token;
 mod address_prefix;
 mod admission;
+mod backoff;
 mod batch;
 mod batch_bytes;
 mod batch_format;
@@ -40,6 +41,7 @@ mod pass_through;
 mod query;
 mod recorded;
 mod retention;
+mod retry;
 mod round;
 mod scheduling;
 mod scope;
@@ -59,6 +61,7 @@ pub use access_token::{
 };
 pub use address_prefix::AddressPrefix;
 pub use admission::Admission;
+pub use backoff::Backoff;
 pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
 pub use batch_format::{BatchFormat, FormatError};
@@ -110,7 +113,7 @@ pub use operator::{
     OperatorVerbError, RecordedAction,
 };
 pub use outage::{Outage, OutageKind};
-pub use outcome::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome};
+pub use outcome::{GroupObserver, Outcome, OutcomeClass, SubmissionAnswer, SubmissionOutcome};
 pub use pass_through::{
     BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
     SocketMessage, SocketMessages,
@@ -121,6 +124,7 @@ pub use query::{
 };
 pub use recorded::{Recorded, RecordedSubscriber};
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
+pub use retry::{DelayOptions, FailedAttempts, HoldCause, NextStep, RetryPolicy};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scheduling::{
     AfterInvalid, Scheduling, SchedulingRules, SchedulingRulesError, StrategyKind,

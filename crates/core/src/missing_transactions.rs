@@ -32,6 +32,7 @@ pub struct LookupLag {
 }
 
 /// Stores which transactions are missing for waiting batches of the services that one instance claims.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait MissingTransactionStore: Send {
     /// Up to `limit` missing transactions that the ledger is to be asked about now. The signers of the waiting batches
     /// take turns; for each signer, transactions that the ledger has not been asked about yet come first. The returned

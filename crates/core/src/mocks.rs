@@ -1,6 +1,6 @@
-//! `mockall` mocks of most traits, for tests of the layers above.
+//! `mockall` mocks of the traits, for tests of the layers above.
 //!
-//! Mocks that carry a scope work for any [`ScopeId`].
+//! `automock` makes those that it can, at their traits. Mocks that carry a scope or an id work for any.
 #![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]
 
 use std::time::Duration;
@@ -9,20 +9,31 @@ use futures_core::future::BoxFuture;
 use mockall::mock;
 
 use crate::{
-    ActionFilter, ActionOutcome, AddOutcome, Ahead, BatchConflict, BatchDetails, BatchEvent,
+    ActionFilter, ActionOutcome, AddOutcome, Admission, Ahead, BatchConflict, BatchDetails,
     BatchFits, BatchId, BatchPage, BatchQueryStore, BatchResult, BatchSelection, BatchStatus,
-    BatchUpdater, ClaimKeeper, Clock, CommitHistory, DeliveryResult, DueWebhook, EndedDependents,
-    EventFilter, EventListener, EventPage, EventPosition, EventReadError, EventStore,
-    EvidenceReport, FailedDelivery, FailedDeliveryId, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, GroupObserver, Halt, HaltCursor, InstanceId, IntakeStore, ItemId,
-    ItemIdPrefix, Ledger, LedgerEventStream, LedgerFacts, LedgerQuestionStore, ListCursor,
-    LookupLag, MissingTransactionStore, MonotonicTime, NewBatch, NewToken, NewWebhook,
-    OperatorAction, OperatorRequest, OperatorStore, OperatorTarget, PageOrder, PassThroughError,
-    PendingBatchStore, PollPace, RecordedAction, Removed, Resolution, RetentionCursor,
-    RetentionStore, Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages,
-    StatusReport, StoredBatch, StoredToken, Submission, SubmissionAnswer, SubmissionOutcome,
-    SubmittedBatch, TakenBatch, Takeover, Timestamp, TokenId, TokenStore, TransactionAnswers,
-    UnresolvedBatch, Webhook, WebhookId, WebhookLease, WebhookStore,
+    EvidenceReport, ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver, Halt,
+    HaltCursor, InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger, LedgerEventStream,
+    LedgerFacts, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, PageOrder,
+    PassThroughError, PendingBatchStore, PollPace, Recorded, RecordedAction, RecordedSubscriber,
+    Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch,
+    Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Timestamp,
+    TransactionAnswers, UnresolvedBatch,
+};
+
+pub use crate::{
+    access_token::MockTokenStore,
+    batch_format::MockBatchFormat,
+    claim::{MockClaimKeeper, MockStatePauseStore},
+    clock::MockClock,
+    commit_history::MockCommitHistory,
+    counts::MockBatchCounts,
+    event_feed::MockEventStore,
+    evidence::MockLedgerQuestionStore,
+    missing_transactions::MockMissingTransactionStore,
+    monitor::MockBatchUpdater,
+    retention::MockRetentionStore,
+    strategy::MockStrategy,
+    webhooks::MockWebhookStore,
 };
 
 /// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
@@ -89,15 +100,7 @@ macro_rules! unused_ledger_methods {
     };
 }
 
-mock! {
-    #[derive(Debug)]
-    pub Clock {}
-    impl Clock for Clock {
-        fn now(&self) -> Timestamp;
-        fn monotonic(&self) -> MonotonicTime;
-    }
-}
-
+// `automock` does not implement `Clone`.
 mock! {
     #[derive(Debug)]
     pub BatchStatus {}
@@ -110,6 +113,7 @@ mock! {
     }
 }
 
+// As above.
 mock! {
     #[derive(Debug)]
     pub BatchId {}
@@ -122,6 +126,7 @@ mock! {
     }
 }
 
+// `automock` takes one type for the associated type.
 mock! {
     pub PendingBatchStore<I: BatchId> {}
     impl<I: BatchId> PendingBatchStore for PendingBatchStore<I> {
@@ -241,30 +246,34 @@ impl Ledger for MockLedger {
     }
 }
 
+// As above.
 mock! {
-    pub BatchUpdater {}
-    impl BatchUpdater for BatchUpdater {
-        type Status = StatusReport;
-        fn update_batch_statuses(&self, service_id: &str, batches: &[StatusReport]) -> BatchResult<()>;
-        fn update_groups(&self, groups: &[(String, Vec<StatusReport>)]) -> BatchResult<()>;
+    pub GroupObserver<S: ScopeId> {}
+    impl<S: ScopeId> GroupObserver for GroupObserver<S> {
+        type Id = S;
+        fn notify_group(&self, outcomes: &[SubmissionOutcome<S>]) -> BatchResult<()>;
+    }
+}
+
+// The arguments of the following ones have references inside of other types, whose lifetimes `automock` needs to have
+// names.
+mock! {
+    #[derive(Debug)]
+    pub Admission {}
+    impl Admission for Admission {
+        fn admit(&self, service_id: &ServiceId, wanted: usize) -> usize;
+        fn taken<'a>(&self, service_id: &ServiceId, batches: &[&'a TakenBatch]);
+        fn release(&self, service_id: &ServiceId, places: usize);
+        fn put_back(&self, service_id: &ServiceId, places: usize);
+        fn given_back(&self, batch: &TakenBatch);
+        fn submission_ended(&self, service_id: &ServiceId);
     }
 }
 
 mock! {
-    pub LedgerQuestionStore {}
-    impl LedgerQuestionStore for LedgerQuestionStore {
-        fn get_unresolved_batches(&self, service_id: &str, batch_ids: &[String]) -> BatchResult<Vec<UnresolvedBatch>>;
-        fn resolve(&self, resolutions: &[(UnresolvedBatch, Resolution)]) -> BatchResult<()>;
-        fn next_batches(&self, services: &[ServiceId]) -> BatchResult<Vec<(ServiceId, ItemId)>>;
-    }
-}
-
-mock! {
-    pub CommitHistory {}
-    impl CommitHistory for CommitHistory {
-        fn committed_before(&self, service_id: &ServiceId, batch_id: &ItemId)
-            -> BatchResult<crate::CommittedBefore>;
-        fn has_committed(&self, service_id: &ServiceId) -> BatchResult<bool>;
+    pub RecordedSubscriber {}
+    impl RecordedSubscriber for RecordedSubscriber {
+        fn recorded<'a>(&self, entry: Recorded<'a>);
     }
 }
 
@@ -276,48 +285,6 @@ mock! {
         fn take_round<'a>(&self, shares: &[ServiceShare], fits: &mut BatchFits<'a>)
             -> BatchResult<Round>;
         fn give_back(&self, batches: &[TakenBatch]) -> BatchResult<()>;
-    }
-}
-
-mock! {
-    pub RetentionStore {}
-    impl RetentionStore for RetentionStore {
-        fn start_retention(&self, interval: Duration) -> BatchResult<bool>;
-        fn remove_ended_before(&self, age: Duration, from: Option<RetentionCursor>, limit: usize)
-            -> BatchResult<Removed>;
-    }
-}
-
-mock! {
-    pub ClaimKeeper {}
-    impl ClaimKeeper for ClaimKeeper {
-        fn renew(&self) -> BatchResult<bool>;
-        fn register_again(&self) -> BatchResult<()>;
-        fn take(&self, limit: usize) -> BatchResult<Takeover>;
-        fn take_services(&self, services: &[ServiceId]) -> BatchResult<Takeover>;
-        fn with_submitter(&self) -> BatchResult<Vec<SubmittedBatch>>;
-        fn recover(&self, orphans: &[SubmittedBatch]) -> BatchResult<Vec<SubmittedBatch>>;
-        fn release(&self) -> BatchResult<usize>;
-    }
-}
-
-mock! {
-    pub GroupObserver<S: ScopeId> {}
-    impl<S: ScopeId> GroupObserver for GroupObserver<S> {
-        type Id = S;
-        fn notify_group(&self, outcomes: &[SubmissionOutcome<S>]) -> BatchResult<()>;
-    }
-}
-
-mock! {
-    pub MissingTransactionStore {}
-    impl MissingTransactionStore for MissingTransactionStore {
-        fn missing_transactions(&self, pause: Duration, limit: usize) -> BatchResult<Vec<ItemId>>;
-        fn look_up_again(&self, transaction_ids: &[ItemId], pause: Duration) -> BatchResult<()>;
-        fn lookup_lag(&self) -> BatchResult<LookupLag>;
-        fn found_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<Vec<ServiceId>>;
-        fn absent_at_ledger(&self, transaction_ids: &[ItemId]) -> BatchResult<EndedDependents>;
-        fn hold_missing(&self, limit: Duration) -> BatchResult<usize>;
     }
 }
 
@@ -370,70 +337,5 @@ mock! {
             -> BatchResult<Vec<RecordedAction>>;
         fn halts<'a>(&self, after: Option<&'a HaltCursor>, limit: usize) -> BatchResult<Vec<Halt>>;
         fn being_sent(&self, target: &OperatorTarget) -> BatchResult<Vec<SubmittedBatch>>;
-    }
-}
-
-mock! {
-    pub TokenStore {}
-    impl TokenStore for TokenStore {
-        fn create_token(&self, token: &NewToken, request: &OperatorRequest) -> BatchResult<bool>;
-        fn tokens(&self, after: Option<TokenId>, limit: usize) -> BatchResult<Vec<StoredToken>>;
-        fn revoke_token(&self, id_or_name: &str, request: &OperatorRequest)
-            -> BatchResult<Option<StoredToken>>;
-        fn unrevoked_tokens(&self) -> BatchResult<Vec<StoredToken>>;
-        fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()>;
-    }
-}
-
-mock! {
-    pub EventStore {}
-    impl EventStore for EventStore {
-        fn events(
-            &self,
-            from: &EventPosition,
-            filter: &EventFilter,
-            limit: usize,
-        ) -> BatchResult<Result<EventPage, EventReadError>>;
-        fn history(
-            &self,
-            service_id: &ServiceId,
-            batch_id: &ItemId,
-        ) -> BatchResult<Option<Vec<BatchEvent>>>;
-        fn on_events(&self, listener: EventListener);
-    }
-}
-
-mock! {
-    pub WebhookStore {}
-    impl WebhookStore for WebhookStore {
-        fn create_webhook(
-            &self,
-            webhook: &NewWebhook,
-            request: &OperatorRequest,
-        ) -> BatchResult<Option<Webhook>>;
-        fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
-        fn remove_webhook(&self, id: WebhookId, request: &OperatorRequest) -> BatchResult<bool>;
-        fn failed_deliveries(
-            &self,
-            id: WebhookId,
-            after: Option<FailedDeliveryId>,
-            limit: usize,
-        ) -> BatchResult<Option<Vec<FailedDelivery>>>;
-        fn redeliver(
-            &self,
-            id: WebhookId,
-            failed: Option<FailedDeliveryId>,
-            request: &OperatorRequest,
-        ) -> BatchResult<Option<u64>>;
-        fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>>;
-        fn take_webhook(
-            &self,
-            webhook: &DueWebhook,
-            duration: Duration,
-        ) -> BatchResult<Option<WebhookLease>>;
-        fn failed_again(&self, id: WebhookId, limit: usize) -> BatchResult<Vec<FailedDelivery>>;
-        fn delivered(&self, lease: &WebhookLease, result: &DeliveryResult) -> BatchResult<bool>;
-        fn end_webhook_lease(&self, lease: &WebhookLease) -> BatchResult<bool>;
-        fn now(&self) -> Timestamp;
     }
 }

@@ -172,6 +172,7 @@ impl PollPace {
 }
 
 /// Stores the statuses that a ledger reported.
+#[cfg_attr(feature = "mocks", mockall::automock(type Status = crate::StatusReport;))]
 pub trait BatchUpdater: Send {
     /// The status type.
     type Status: BatchStatus;

@@ -66,7 +66,55 @@ pub struct SubmissionAnswer {
     pub retry_after: Option<Duration>,
 }
 
+/// What an outcome says about the batch at the ledger, and so whether it may be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OutcomeClass {
+    /// The ledger has the batch.
+    Accepted,
+    /// The ledger certainly did not get it, or did not take it because it is busy. It may be sent again after a delay.
+    NotSent,
+    /// The ledger certainly did not take it, and will not before something has changed. It may be sent again.
+    Refused,
+    /// The ledger found it invalid. Sending it again would not help.
+    Rejected,
+    /// The ledger may have it. Without evidence that it does not, it must not be sent again: it could be applied twice.
+    Ambiguous,
+}
+
+impl OutcomeClass {
+    /// Whether the batch can be sent again without evidence: the ledger certainly does not have it.
+    pub const fn may_be_sent_again(self) -> bool {
+        matches!(self, Self::NotSent | Self::Refused)
+    }
+}
+
 impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Self; 11] = [
+        Self::Accepted,
+        Self::Committed,
+        Self::Busy,
+        Self::NotSent,
+        Self::Parked,
+        Self::PoolParked,
+        Self::Rejected,
+        Self::Refused,
+        Self::RefusedBatch,
+        Self::NotProvedNew,
+        Self::Ambiguous,
+    ];
+
+    /// What it says about the batch at the ledger.
+    pub const fn class(self) -> OutcomeClass {
+        match self {
+            Self::Accepted | Self::Committed => OutcomeClass::Accepted,
+            Self::Busy | Self::NotSent | Self::Parked | Self::PoolParked => OutcomeClass::NotSent,
+            Self::Refused | Self::RefusedBatch | Self::NotProvedNew => OutcomeClass::Refused,
+            Self::Rejected => OutcomeClass::Rejected,
+            Self::Ambiguous => OutcomeClass::Ambiguous,
+        }
+    }
+
     /// Whether a gate is closed. It decides when the batch is tried again.
     pub const fn is_parked(self) -> bool {
         matches!(self, Self::Parked | Self::PoolParked)

@@ -30,6 +30,7 @@ pub struct Removable {
 }
 
 /// A store from which ended batches are removed.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait RetentionStore: Send {
     /// Starts a pass over all batches, unless an instance has started one less than `interval` ago.
     fn start_retention(&self, interval: Duration) -> BatchResult<bool>;

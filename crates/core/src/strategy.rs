@@ -10,6 +10,7 @@ use std::fmt;
 use crate::BatchState;
 
 /// The rule by which the next batches of a service are chosen.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait Strategy: fmt::Debug + Send + Sync {
     /// Whether no batch is sent before an earlier one of its service. If so, an invalid batch that halts its service
     /// stops all batches that follow it; otherwise it stops only those that wait for it.

@@ -357,19 +357,6 @@ mod tests {
     use super::*;
     use proptest::{prelude::*, sample::select};
 
-    const OUTCOMES: [Outcome; 11] = [
-        Outcome::Accepted,
-        Outcome::Committed,
-        Outcome::Busy,
-        Outcome::NotSent,
-        Outcome::Parked,
-        Outcome::PoolParked,
-        Outcome::Rejected,
-        Outcome::Refused,
-        Outcome::RefusedBatch,
-        Outcome::NotProvedNew,
-        Outcome::Ambiguous,
-    ];
     const STATUSES: [LedgerStatus; 5] = [
         LedgerStatus::NotReported,
         LedgerStatus::Pending,
@@ -393,7 +380,7 @@ mod tests {
 
     /// Every event of one attempt.
     fn events(attempt: u32) -> Vec<Event> {
-        let outcomes = OUTCOMES.map(|outcome| Event::Outcome { attempt, outcome });
+        let outcomes = Outcome::ALL.map(|outcome| Event::Outcome { attempt, outcome });
         let evidence = EVIDENCE.map(|evidence| Event::Evidence { attempt, evidence });
         let decisions = DECISIONS.map(|decision| Event::Decided { attempt, decision });
         [

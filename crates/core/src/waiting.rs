@@ -263,18 +263,9 @@ mod tests {
 
     fn batch(state: BatchState) -> StoredBatch {
         StoredBatch {
-            service_id: "a::b".parse().unwrap(),
-            batch_id: ItemId::from_bytes([0x5a; 64]),
-            created_at: at(1),
             progress: Progress::at(state),
-            submitted_at: None,
             since: Some(at(2)),
-            checked_at: None,
-            next_try_at: None,
-            parked: false,
-            last_error: None,
-            held: None,
-            ended_at: None,
+            ..StoredBatch::new("a::b".parse().unwrap(), ItemId::from_bytes([0x5a; 64]), at(1))
         }
     }
 

@@ -224,6 +224,7 @@ pub enum DeliveryResult {
 }
 
 /// Stores webhooks and the progress of their deliveries. One instance at a time delivers to each.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait WebhookStore: Send + Sync {
     /// Stores a webhook. `None`: the limit of webhooks is reached.
     fn create_webhook(

@@ -3,6 +3,8 @@
 mod confirmation;
 mod contact;
 mod identity;
+#[cfg(any(test, feature = "mocks"))]
+pub mod mocks;
 mod node;
 mod pool;
 mod requests;

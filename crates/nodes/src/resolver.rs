@@ -31,6 +31,7 @@ pub trait UrlResolver: fmt::Debug + Sync + Send {
 pub const NO_ADDRESS: &str = "no-address:";
 
 /// Resolves the nodes that are asked for the status of a batch.
+#[cfg_attr(any(test, feature = "mocks"), mockall::automock)]
 pub trait StatusUrlResolver: fmt::Debug + Sync + Send {
     /// Their URLs, the best first: the node that accepted the batch, then others that may know it.
     ///

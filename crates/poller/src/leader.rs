@@ -4,7 +4,7 @@ use grid_batch_core::{
     BatchError, BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch,
 };
 use grid_batch_nodes::{RequestEnd, RequestLimits};
-use grid_batch_support::{GroupPause, Shutdown, rng};
+use grid_batch_support::{Delays, GroupPause, Shutdown, rng};
 use grid_batch_work::{PollCause, WorkTable};
 use log::{debug, warn};
 use tokio::{
@@ -84,7 +84,7 @@ where
             evidence_is_next: false,
             writes: PendingWrites::new(),
             write_pause: GroupPause::default(),
-            store_health: StoreHealth::new(options.store_backoff.delays(rng(options.seed))),
+            store_health: StoreHealth::new(Delays::new(options.store_backoff, rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
             stalled: StalledServices::new(options.warn_after, table.clone()),
             table,

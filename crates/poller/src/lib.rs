@@ -13,6 +13,8 @@ mod instant;
 mod leader;
 mod ledger_requests;
 mod missing_transactions;
+#[cfg(any(test, feature = "mocks"))]
+pub mod mocks;
 mod observed;
 mod options;
 mod parts;

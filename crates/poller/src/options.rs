@@ -12,14 +12,14 @@ pub const POLL_INTERVAL_VARIABLE: &str = "GRID_BATCH_POLL_INTERVAL";
 /// The options of a polling monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorOptions {
-    /// How often to search the store for pending batches that were not reported to the monitor. It is also the longest
-    /// time from the acceptance of a batch to the first request for its status; the first request comes earlier if the
-    /// ledger usually commits sooner.
+    /// The time from the acceptance of a batch to the first request for its status, and between the next ones, unless an
+    /// event triggers one. It is also how often to read pending batches from the store that were not reported to the
+    /// monitor.
     pub poll_interval: Duration,
-    /// The shortest time from the acceptance of a batch to the first request for its status, unless an event triggers
-    /// one. It is capped at `poll_interval`.
-    pub shortest_interval: Duration,
-    /// The longest time between two requests for the status of a batch.
+    /// Where batches are committed sooner than after `poll_interval`, requests follow how long they usually take, but are
+    /// not closer than this. The first ones, before that is known, are this close.
+    pub shortest_interval: Option<Duration>,
+    /// The longest time between two requests for the status of a batch, which are further apart the older it is.
     pub longest_interval: Duration,
     /// The shortest time between the starts of two status requests for one service.
     pub trigger_gap: Duration,
@@ -99,7 +99,7 @@ impl Default for MonitorOptions {
     fn default() -> Self {
         Self {
             poll_interval: Duration::from_secs(1),
-            shortest_interval: Duration::from_millis(10),
+            shortest_interval: None,
             longest_interval: Duration::from_mins(1),
             trigger_gap: Duration::from_millis(20),
             requests_per_second: 500,
@@ -136,7 +136,7 @@ impl MonitorOptions {
     pub(crate) fn check(&self) -> Result<(), MonitorOptionsError> {
         check_not_zero(&[
             ("poll_interval", self.poll_interval.is_zero()),
-            ("shortest_interval", self.shortest_interval.is_zero()),
+            ("shortest_interval", self.shortest_interval.is_some_and(|it| it.is_zero())),
             ("longest_interval", self.longest_interval.is_zero()),
             ("requests_per_second", self.requests_per_second == 0),
             ("batch_limit", self.batch_limit == 0),

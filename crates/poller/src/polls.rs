@@ -45,7 +45,7 @@ impl Polls {
             table,
             reports_valid: false,
             intervals: Intervals {
-                shortest: options.shortest_interval,
+                shortest: options.shortest_interval.unwrap_or(options.poll_interval),
                 longest: options.poll_interval,
             },
             budget: RequestBudget::new(options.requests_per_second),
@@ -484,7 +484,12 @@ mod tests {
     }
 
     fn schedule() -> Polls {
-        let options = MonitorOptions { requests_per_second: 100, ..MonitorOptions::default() };
+        let shortest_interval = Some(Duration::from_millis(10));
+        schedule_with(MonitorOptions { shortest_interval, ..MonitorOptions::default() })
+    }
+
+    fn schedule_with(options: MonitorOptions) -> Polls {
+        let options = MonitorOptions { requests_per_second: 100, ..options };
         Polls::new(&options, WorkTable::default())
     }
 
@@ -542,6 +547,18 @@ mod tests {
             let expected = (pair[0] / 4).min(60_000);
             assert!((expected..=expected + 1).contains(&(pair[1] - pair[0])), "{pair:?}");
         }
+    }
+
+    /// Also if the status type does not tell that a batch is committed, so that nothing is known of the ledger.
+    #[test]
+    fn poll_interval_is_the_pace_by_default() {
+        let mut schedule = schedule_with(MonitorOptions::default());
+        accept(&schedule, "a", 0);
+        assert_eq!(turns(&mut schedule, 6_500), [1_000, 2_000, 3_000, 4_000, 5_000, 6_250]);
+        commit(&mut schedule, 6_500);
+        schedule.remove("a");
+        accept(&schedule, "a", 10_000);
+        assert_eq!(turns(&mut schedule, 12_500), [11_000, 12_000]);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, Event, ItemId, LedgerStatus, Outcome, Progress, ScopeId,
-    ServiceId, ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
+    BatchError, BatchResult, BatchState, Event, ItemId, LedgerStatus, Outcome, ScopeId, ServiceId,
+    ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
 };
 use grid_batch_queuer::{BatchQueue, OpenBatchStore, QueueOptions, StrategyRoundStore, WakeUp};
 
@@ -26,20 +26,11 @@ impl OwnStore {
     }
 
     fn add(&self, service_id: ServiceId, number: u8) {
-        self.batches().entry(service_id.clone()).or_default().push(StoredBatch {
+        self.batches().entry(service_id.clone()).or_default().push(StoredBatch::new(
             service_id,
-            batch_id: ItemId::from_bytes([number; 64]),
-            created_at: Timestamp::from_micros(number.into()),
-            progress: Progress::NEW,
-            submitted_at: None,
-            since: None,
-            checked_at: None,
-            next_try_at: None,
-            parked: false,
-            last_error: None,
-            held: None,
-            ended_at: None,
-        });
+            ItemId::from_bytes([number; 64]),
+            Timestamp::from_micros(number.into()),
+        ));
     }
 
     /// Applies events to a batch, and removes it if it has ended.

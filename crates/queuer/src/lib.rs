@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod memory_budget;
+#[cfg(any(test, feature = "mocks"))]
+pub mod mocks;
 mod places;
 mod queue;
 mod read_window;

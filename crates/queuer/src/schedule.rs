@@ -86,22 +86,12 @@ pub enum WaitsFor<'a> {
 ///
 /// ```
 /// use grid_batch_core::{AddressPrefix, DeclaredAccess, Scheduling, StrategyKind};
-/// # use grid_batch_core::{ItemId, Progress, StoredBatch, Timestamp};
+/// # use grid_batch_core::{ItemId, StoredBatch, Timestamp};
 /// use grid_batch_queuer::{Dependency, Next, OpenBatch, WaitsFor, schedule};
 ///
-/// # let stored = |number: u8| StoredBatch {
-/// #     service_id: "global".parse().unwrap(),
-/// #     batch_id: ItemId::from_bytes([number; 64]),
-/// #     created_at: Timestamp::from_micros(number.into()),
-/// #     progress: Progress::NEW,
-/// #     submitted_at: None,
-/// #     since: None,
-/// #     checked_at: None,
-/// #     next_try_at: None,
-/// #     parked: false,
-/// #     last_error: None,
-/// #     held: None,
-/// #     ended_at: None,
+/// # let stored = |number: u8| {
+/// #     let created_at = Timestamp::from_micros(number.into());
+/// #     StoredBatch::new("global".parse().unwrap(), ItemId::from_bytes([number; 64]), created_at)
 /// # };
 /// let stored = [1, 2, 3].map(stored);
 /// let access = ["aa", "aa01", "bb"]

@@ -16,7 +16,7 @@ use futures_util::{
 };
 use grid_batch_core::{BatchError, PeerService, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
-use grid_batch_support::{Backoff, lock, rng};
+use grid_batch_support::{Backoff, Delays, lock, rng};
 use log::{info, warn};
 use tokio::{
     pin, spawn,
@@ -86,7 +86,7 @@ async fn demand_ended(demand: &Demand) {
 }
 
 async fn listen_to_peer(context: &Arc<ScabbardContext>, peer: &PeerService, index: usize) {
-    let mut delays = PeerListeners::BACKOFF.delays(rng(None));
+    let mut delays = Delays::new(PeerListeners::BACKOFF, rng(None));
     let mut failures: u64 = 0;
     let PeerService { service, peer: id, url } = peer;
     let (source, node) = (EventSource::Peer(index), origin(url));

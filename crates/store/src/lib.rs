@@ -62,6 +62,7 @@ use sql::hooks::NoHooks as InstalledHooks;
 #[cfg(feature = "withdrawals")]
 use withdrawals::WithdrawalHooks as InstalledHooks;
 
+pub use grid_batch_core::DelayOptions;
 pub use operator::EndedDelays;
 pub use polling::{MonitorStore, PendingBatch};
 pub use restored::OpenBatchesInDoubt;
@@ -81,4 +82,4 @@ pub use sql::{
     program_pool::{ProgramPool, SessionSettings},
     url::{DatabaseUrl, UrlError},
 };
-pub use submission::{DelayOptions, Dependents, FreedDependents, StoreObserver};
+pub use submission::{Dependents, FreedDependents, StoreObserver};

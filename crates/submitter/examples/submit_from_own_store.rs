@@ -1,7 +1,8 @@
 //! A submitter over an importer's own store.
 //!
 //! The store is a list in memory. The queue is an iterator over it, and the group observer writes
-//! the outcomes back. Run it with `cargo run -p grid-batch-submitter --example submit_from_own_store`.
+//! the outcomes back. A `RetryQueue` around the queue has batches sent again for which the ledger was too busy, after
+//! delays that grow. Run it with `cargo run -p grid-batch-submitter --example submit_from_own_store`.
 
 use std::{
     error::Error,
@@ -13,12 +14,12 @@ use std::{
 };
 
 use grid_batch_core::{
-    BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionAnswer,
+    BatchResult, DelayOptions, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionAnswer,
     SubmissionOutcome,
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_submitter::{
-    RunnableSubmitter, ShutdownHandle, SubmissionSender, SubmitterBuilder, SubmitterWaker,
+    RetryQueue, RunnableSubmitter, ShutdownHandle, SubmissionSender, SubmitterBuilder,
 };
 
 const BATCHES: usize = 10;
@@ -39,24 +40,20 @@ struct Row {
 
 /// The store. Clones share the rows.
 #[derive(Debug, Clone)]
-struct OwnStore {
-    rows: Arc<Mutex<Vec<Row>>>,
-    /// Makes the submitter poll the queue when a row has become ready.
-    waker: SubmitterWaker,
-}
+struct OwnStore(Arc<Mutex<Vec<Row>>>);
 
 impl OwnStore {
-    fn new(waker: SubmitterWaker) -> Self {
+    fn new() -> Self {
         let row = |number: usize| Row {
             batch_header: format!("batch-{number}"),
             bytes: format!("the bytes of batch {number}").into_bytes(),
             state: State::New,
         };
-        Self { rows: Arc::new(Mutex::new((0..BATCHES).map(row).collect())), waker }
+        Self(Arc::new(Mutex::new((0..BATCHES).map(row).collect())))
     }
 
     fn rows(&self) -> MutexGuard<'_, Vec<Row>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has_open_batches(&self) -> bool {
@@ -76,7 +73,7 @@ impl Iterator for OwnStore {
     }
 }
 
-/// The observer: it writes the outcomes of a whole group at a time.
+/// The observer: it writes the outcomes of a whole group at a time. It gets none after which the batch is sent again.
 impl GroupObserver for OwnStore {
     type Id = GlobalScopeId;
 
@@ -85,14 +82,9 @@ impl GroupObserver for OwnStore {
         for outcome in outcomes {
             if let Some(row) = rows.iter_mut().find(|row| row.batch_header == outcome.batch_header)
             {
-                row.state = match outcome.answer.outcome {
-                    // The ledger certainly does not have the batch: it goes back into the queue.
-                    Outcome::Busy | Outcome::NotSent => State::New,
-                    outcome => State::Ended(outcome),
-                };
+                row.state = State::Ended(outcome.answer.outcome);
             }
         }
-        self.waker.wake();
         Ok(())
     }
 }
@@ -126,11 +118,10 @@ impl SubmissionSender for BusyLedger {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let waker = SubmitterWaker::new();
-    let store = OwnStore::new(waker.clone());
+    let store = OwnStore::new();
+    let queue = RetryQueue::new(store.clone(), DelayOptions::default());
     let running = SubmitterBuilder::new()
-        .with_queue(store.clone())
-        .with_waker(waker)
+        .with_retry_queue(&queue)
         .with_sender(Arc::new(BusyLedger::default()))
         .with_url_resolver(NodePool::new(["http://localhost:8008"]).resolver())
         .with_group_observer(Arc::new(store.clone()))

@@ -6,10 +6,11 @@ use grid_batch_work::WorkTable;
 use thiserror::Error;
 
 use crate::{
-    BatchRunnableSubmitter, DelayedServices, SubmissionSender, SubmitterCounters,
+    BatchRunnableSubmitter, DelayedServices, RetryQueue, SubmissionSender, SubmitterCounters,
     SubmitterObserver, SubmitterOptions, SubmitterWaker, UrlResolver,
     command::CommandFactory,
     leader::{NextDue, Queue},
+    retry_observer::RetryObserver,
     runnable::{Observers, SubmitterParts},
 };
 
@@ -18,6 +19,7 @@ use crate::{
 /// A queue, a sender, a URL resolver and at least one observer are required.
 pub struct SubmitterBuilder<S: ScopeId> {
     queue: Option<Queue<S>>,
+    retry_queue: Option<RetryQueue<S>>,
     sender: Option<Arc<dyn SubmissionSender<Id = S>>>,
     url_resolver: Option<Arc<dyn UrlResolver<Id = S>>>,
     observers: Observers<S>,
@@ -65,6 +67,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
     pub fn new() -> Self {
         Self {
             queue: None,
+            retry_queue: None,
             sender: None,
             url_resolver: None,
             observers: Observers { single: None, group: None },
@@ -89,6 +92,16 @@ impl<S: ScopeId> SubmitterBuilder<S> {
         Q: IntoIterator<Item = Submission<S>, IntoIter: Send + 'static>,
     {
         self.queue = Some(Box::new(queue.into_iter()));
+        self.retry_queue = None;
+        self
+    }
+
+    /// Sets the source of submissions: a queue that has batches sent again. The group observer gets only outcomes after
+    /// which it does not.
+    #[must_use]
+    pub fn with_retry_queue(mut self, queue: &RetryQueue<S>) -> Self {
+        self.queue = Some(Box::new(queue.clone()));
+        self.retry_queue = Some(queue.clone());
         self
     }
 
@@ -182,7 +195,7 @@ impl<S: ScopeId> SubmitterBuilder<S> {
     }
 
     /// Builds the submitter, ready to run.
-    pub fn build(self) -> Result<BatchRunnableSubmitter<S>, SubmitterBuildError> {
+    pub fn build(mut self) -> Result<BatchRunnableSubmitter<S>, SubmitterBuildError> {
         self.options.check()?;
         let missing = |part| SubmitterBuildError::Missing { part };
         if self.observers.single.is_none() && self.observers.group.is_none() {
@@ -197,10 +210,19 @@ impl<S: ScopeId> SubmitterBuilder<S> {
             clock: Arc::clone(&self.clock),
         };
         let delayed = self.delayed.unwrap_or_else(|| {
-            let longest_delay = Duration::ZERO; // not known
-            let clock = Arc::clone(&self.clock);
+            // Without a retry queue, it is not known.
+            let longest_delay = self.retry_queue.as_ref().map(RetryQueue::longest_delay);
+            let (longest_delay, clock) =
+                (longest_delay.unwrap_or_default(), Arc::clone(&self.clock));
             DelayedServices::new(self.table, self.options.warn_after, longest_delay, clock)
         });
+        if let Some(queue) = self.retry_queue {
+            queue.set_waker(self.waker.clone());
+            let (own_due, retries) = (self.next_due, queue.clone());
+            self.next_due = Arc::new(move || own_due().into_iter().chain(retries.next_due()).min());
+            let (own, delayed) = (self.observers.group.take(), delayed.clone());
+            self.observers.group = Some(Arc::new(RetryObserver { queue, own, delayed }));
+        }
         let queue = self.queue.ok_or(missing("queue"))?;
         let parts = Arc::new(SubmitterParts {
             factory: Arc::new(factory),

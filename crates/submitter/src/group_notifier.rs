@@ -5,7 +5,7 @@ use std::{
 };
 
 use grid_batch_core::{BatchError, GroupObserver, ScopeId, ServiceId, SubmissionOutcome};
-use grid_batch_support::{catch_panic, redact_userinfo};
+use grid_batch_support::{Delays, catch_panic, redact_userinfo};
 use log::{error, warn};
 
 use crate::{
@@ -138,7 +138,7 @@ impl<S: ScopeId> GroupNotifier<S> {
     }
 
     fn retry_until_delivered(&self, group: &[SubmissionOutcome<S>]) -> Delivery {
-        let mut delays = self.options.observer_backoff.delays(self.options.rng());
+        let mut delays = Delays::new(self.options.observer_backoff, self.options.rng());
         loop {
             let known_request = self.shutdown.is_requested();
             let delivery = self.try_once(group);

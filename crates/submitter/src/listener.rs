@@ -12,7 +12,7 @@ use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    DelayedServices, SubmissionResponse, SubmitterCounters, SubmitterObserver,
+    DelayedServices, SubmitterCounters, SubmitterObserver,
     group_notifier::GroupNotifier,
     task::{EndedSubmission, TaskMessage},
 };
@@ -110,17 +110,14 @@ impl<S: ScopeId> Listener<S> {
     fn handle(&self, message: TaskMessage<S>) -> Option<EndedSubmission<S>> {
         match message {
             TaskMessage::Started { batch_header, scope_id } => {
-                self.notify(batch_header, scope_id, None, None);
+                let batch_id = batch_header.clone();
+                self.notify(&batch_id, |it| it.notify(batch_header, scope_id, None, None));
                 None
             }
-            TaskMessage::SubmissionResponse(response, ended) => {
+            TaskMessage::SubmissionResponse(ended) | TaskMessage::ErrorResponse(ended) => {
                 self.log_and_count(&ended);
-                self.notify_response(&response);
-                Some(ended)
-            }
-            TaskMessage::ErrorResponse(ended) => {
-                self.log_and_count(&ended);
-                self.notify_error(&ended.outcome);
+                let outcome = &ended.outcome;
+                self.notify(&outcome.batch_header, |it| it.submission_ended(outcome));
                 Some(ended)
             }
         }
@@ -141,27 +138,12 @@ impl<S: ScopeId> Listener<S> {
         );
     }
 
-    fn notify_response(&self, response: &SubmissionResponse<S>) {
-        let message = Some(response.message().to_owned()).filter(|message| !message.is_empty());
-        let (batch_header, scope_id) =
-            (response.batch_header().to_owned(), response.scope_id().clone());
-        self.notify(batch_header, scope_id, Some(response.status()), message);
-    }
-
-    fn notify_error(&self, outcome: &SubmissionOutcome<S>) {
-        let SubmissionOutcome { batch_header, scope_id, answer, .. } = outcome;
-        // An end without a message would look like the start of the submission.
-        let message = answer.message.clone().unwrap_or_else(|| answer.outcome.to_string());
-        self.notify(batch_header.clone(), scope_id.clone(), None, Some(message));
-    }
-
-    fn notify(&self, header: String, scope: S, status: Option<u16>, message: Option<String>) {
+    fn notify(&self, batch_id: &str, notify: impl FnOnce(&dyn SubmitterObserver<Id = S>)) {
         let Some(observer) = &self.observer else { return };
-        let batch = header.clone();
-        if let Err(panic) = catch_panic(|| observer.notify(header, scope, status, message)) {
+        if let Err(panic) = catch_panic(|| notify(&**observer)) {
             self.counters.count_panic();
             self.counters.count_observer_failure();
-            error!(batch_id = batch.as_str(), error = panic.message(); "the observer panicked");
+            error!(batch_id, error = panic.message(); "the observer panicked");
         }
     }
 

@@ -9,8 +9,9 @@ use mockall::mock;
 
 use crate::{
     RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmissionSender, SubmitterObserver,
-    UrlResolver,
 };
+
+pub use grid_batch_nodes::mocks::MockUrlResolver;
 
 // `mockall` cannot set expectations on methods whose result borrows from their arguments. This mock has a method of
 // the same name with a `'static` result, and the trait's method calls it.
@@ -38,15 +39,7 @@ impl<S: ScopeId> SubmissionSender for MockSubmissionSender<S> {
     }
 }
 
-mock! {
-    #[derive(Debug)]
-    pub UrlResolver<S: ScopeId> {}
-    impl<S: ScopeId> UrlResolver for UrlResolver<S> {
-        type Id = S;
-        fn url(&self, scope_id: &S) -> String;
-    }
-}
-
+// `automock` takes one type for an associated type, and mocks no supertraits.
 mock! {
     pub SubmitterObserver<S: ScopeId> {}
     impl<S: ScopeId> SubmitterObserver for SubmitterObserver<S> {

@@ -1,8 +1,10 @@
-use grid_batch_core::ScopeId;
+use grid_batch_core::{ScopeId, SubmissionOutcome};
 
 /// Observes submissions one at a time.
 ///
-/// See [`GroupObserver`](grid_batch_core::GroupObserver) for groups.
+/// [`notify`](Self::notify) is for a person to read: it does not tell whether a batch may be sent again. What decides about
+/// that implements [`submission_ended`](Self::submission_ended), or [`GroupObserver`](grid_batch_core::GroupObserver), which
+/// can also report a failure.
 pub trait SubmitterObserver: Sync + Send {
     /// The scope of the submissions.
     type Id: ScopeId;
@@ -16,6 +18,36 @@ pub trait SubmitterObserver: Sync + Send {
         status: Option<u16>,
         message: Option<String>,
     );
+
+    /// Handles the end of a submission. By default, it calls [`notify`](Self::notify).
+    ///
+    /// The [class](grid_batch_core::Outcome::class) of the outcome tells whether the batch may be sent again. A
+    /// [`RetryQueue`](crate::RetryQueue) sends again what may be.
+    ///
+    /// ```
+    /// use grid_batch_core::{OutcomeClass, ScopeId, SubmissionOutcome};
+    ///
+    /// fn what_next<S: ScopeId>(outcome: &SubmissionOutcome<S>) -> &'static str {
+    ///     match outcome.answer.outcome.class() {
+    ///         OutcomeClass::Accepted => "follow it until it is committed",
+    ///         OutcomeClass::NotSent => "send it again after a delay",
+    ///         OutcomeClass::Refused => "send it again after something was corrected",
+    ///         OutcomeClass::Rejected => "it is invalid",
+    ///         OutcomeClass::Ambiguous => "never send it again before the ledger was asked for it",
+    ///     }
+    /// }
+    /// ```
+    fn submission_ended(&self, outcome: &SubmissionOutcome<Self::Id>) {
+        let SubmissionOutcome { batch_header, scope_id, answer, .. } = outcome;
+        let response = SubmissionResponse::of(outcome);
+        let message = match &response {
+            Some(response) => Some(response.message().to_owned()).filter(|text| !text.is_empty()),
+            // An end without a message would look like the start of the submission.
+            None => Some(answer.message.clone().unwrap_or_else(|| answer.outcome.to_string())),
+        };
+        let status = response.map(|response| response.status());
+        self.notify(batch_header.clone(), scope_id.clone(), status, message);
+    }
 }
 
 /// The answer to a submission.
@@ -38,6 +70,13 @@ impl<S: ScopeId> SubmissionResponse<S> {
         attempts: u16,
     ) -> Self {
         Self { batch_header, scope_id, status, message, attempts }
+    }
+
+    /// The ledger's last HTTP response to a submission, if there was one.
+    pub fn of(outcome: &SubmissionOutcome<S>) -> Option<Self> {
+        let SubmissionOutcome { batch_header, scope_id, attempts, answer, .. } = outcome;
+        let message = answer.message.clone().unwrap_or_default();
+        Some(Self::new(batch_header.clone(), scope_id.clone(), answer.status?, message, *attempts))
     }
 
     /// The batch's id: its header's signature.

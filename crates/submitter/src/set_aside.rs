@@ -40,7 +40,7 @@ impl<S: ScopeId> SetAside<S> {
     pub(crate) fn add(&mut self, outcome: SubmissionOutcome<S>, rng: fastrand::Rng, now: Instant) {
         let service = outcome.scope_id.service_id().clone();
         let waiting = self.services.entry(service).or_insert_with(|| {
-            let mut delays = self.backoff.delays(rng);
+            let mut delays = Delays::new(self.backoff, rng);
             let next_try = now + delays.next_delay();
             Waiting { outcomes: Vec::new(), delays, next_try }
         });

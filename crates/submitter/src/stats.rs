@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use grid_batch_core::Outcome;
+use grid_batch_core::{Outcome, OutcomeClass};
 use grid_batch_support::lock;
 
 /// What a submitter has done since it was built. A stop does not reset it.
@@ -50,17 +50,11 @@ impl SubmitterCounters {
 
     pub(crate) fn count_outcome(&self, outcome: Outcome) {
         let mut stats = lock(&self.0);
-        let counter = match outcome {
-            Outcome::Accepted | Outcome::Committed => &mut stats.accepted,
-            Outcome::Busy
-            | Outcome::NotSent
-            | Outcome::Parked
-            | Outcome::PoolParked
-            | Outcome::Refused
-            | Outcome::RefusedBatch
-            | Outcome::NotProvedNew => &mut stats.delayed,
-            Outcome::Rejected => &mut stats.rejected,
-            Outcome::Ambiguous => &mut stats.in_doubt,
+        let counter = match outcome.class() {
+            OutcomeClass::Accepted => &mut stats.accepted,
+            OutcomeClass::NotSent | OutcomeClass::Refused => &mut stats.delayed,
+            OutcomeClass::Rejected => &mut stats.rejected,
+            OutcomeClass::Ambiguous => &mut stats.in_doubt,
         };
         *counter += 1;
     }

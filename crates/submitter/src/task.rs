@@ -14,7 +14,6 @@ use tokio::{
 };
 
 use crate::{
-    SubmissionResponse,
     command::error_answer,
     controller::SubmissionController,
     runnable::SubmitterParts,
@@ -38,7 +37,7 @@ pub(crate) enum TaskMessage<S: ScopeId> {
     /// A submission was taken from the queue.
     Started { batch_header: String, scope_id: S },
     /// A submission ended with an HTTP response of the ledger.
-    SubmissionResponse(SubmissionResponse<S>, EndedSubmission<S>),
+    SubmissionResponse(EndedSubmission<S>),
     /// A submission ended without an HTTP response.
     ErrorResponse(EndedSubmission<S>),
 }
@@ -54,19 +53,11 @@ pub(crate) struct EndedSubmission<S: ScopeId> {
 
 impl<S: ScopeId> EndedSubmission<S> {
     pub(crate) fn into_message(self) -> TaskMessage<S> {
-        match response(&self.outcome) {
-            Some(response) => TaskMessage::SubmissionResponse(response, self),
+        match self.outcome.answer.status {
+            Some(_) => TaskMessage::SubmissionResponse(self),
             None => TaskMessage::ErrorResponse(self),
         }
     }
-}
-
-/// The ledger's last HTTP response to a submission, if there was one.
-fn response<S: ScopeId>(outcome: &SubmissionOutcome<S>) -> Option<SubmissionResponse<S>> {
-    let SubmissionOutcome { batch_header, scope_id, attempts, answer, .. } = outcome;
-    let message = answer.message.clone().unwrap_or_default();
-    let (batch_header, scope_id) = (batch_header.clone(), scope_id.clone());
-    Some(SubmissionResponse::new(batch_header, scope_id, answer.status?, message, *attempts))
 }
 
 /// Runs each submission as a task of the async runtime.

@@ -20,10 +20,11 @@ mod thread;
 mod wildcard;
 
 pub use authority::{Authority, AuthorityError};
-pub use backoff::{Backoff, Delays, rng};
+pub use backoff::{Delays, rng};
 pub use blocking_work::BlockingWork;
 pub use bounded_map::BoundedMap;
 pub use error_chain::ErrorChain;
+pub use grid_batch_core::Backoff;
 pub use group_pause::GroupPause;
 pub use histogram::{Histogram, HistogramValues};
 pub use jobs::{BlockingPool, Job, JobReport, JobRuns, JobTrigger, Jobs, Next, Schedule};

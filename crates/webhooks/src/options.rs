@@ -45,7 +45,7 @@ impl DeliveryOptions {
     pub(crate) fn delay(&self, failures: u32) -> Duration {
         let backoff = Backoff { first: self.first_delay, longest: self.longest_delay };
         let doublings = failures.saturating_sub(1).saturating_mul(2);
-        backoff.delay(doublings, &mut rng(None))
+        backoff.delay(doublings, rng(None).f64())
     }
 }
 

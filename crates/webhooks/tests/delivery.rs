@@ -14,9 +14,9 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{
-    BatchEvent, BatchResult, EventFilter, EventKind, EventListener, EventPage, EventPosition,
-    EventReadError, EventStore, FailedDelivery, IntakeStore, ItemId, NewBatch, NewWebhook,
-    OperatorRequest, ServiceId, Webhook, WebhookId, WebhookSecret, WebhookStore,
+    EventFilter, EventKind, EventPage, EventStore, FailedDelivery, IntakeStore, ItemId, NewBatch,
+    NewWebhook, OperatorRequest, Webhook, WebhookId, WebhookSecret, WebhookStore,
+    mocks::MockEventStore,
 };
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
@@ -296,35 +296,17 @@ fn address_of_a_redirect_is_not_visited() {
     assert!(other.is_unused());
 }
 
-/// An endless feed from which a filter selects nothing.
-struct EndlessFeed {
-    store: Arc<Store>,
-    pages: AtomicUsize,
-}
-
-impl EventStore for EndlessFeed {
-    fn events(
-        &self,
-        from: &EventPosition,
-        filter: &EventFilter,
-        limit: usize,
-    ) -> BatchResult<Result<EventPage, EventReadError>> {
-        self.pages.fetch_add(1, Relaxed);
-        let page = EventStore::events(&*self.store, from, filter, limit)?;
+/// A feed without an end, of which a filter selects nothing. Its pages are counted.
+fn endless_feed(store: &Arc<Store>, pages: &Arc<AtomicUsize>) -> MockEventStore {
+    let (store, pages) = (Arc::clone(store), Arc::clone(pages));
+    let mut feed = MockEventStore::new();
+    feed.expect_on_events().return_const(());
+    feed.expect_events().returning(move |from, filter, limit| {
+        pages.fetch_add(1, Relaxed);
+        let page = EventStore::events(&*store, from, filter, limit)?;
         Ok(page.map(|page| EventPage { events: Vec::new(), more: true, ..page }))
-    }
-
-    fn history(
-        &self,
-        service_id: &ServiceId,
-        batch_id: &ItemId,
-    ) -> BatchResult<Option<Vec<BatchEvent>>> {
-        self.store.history(service_id, batch_id)
-    }
-
-    fn on_events(&self, listener: EventListener) {
-        self.store.on_events(listener);
-    }
+    });
+    feed
 }
 
 #[test]
@@ -334,11 +316,12 @@ fn shutdown_ends_a_search_without_a_match() {
     fixture.add("a::b", 1);
     fixture.create(&receiver);
     let store = &fixture.store;
-    let feed = Arc::new(EndlessFeed { store: store.clone(), pages: AtomicUsize::new(0) });
-    let parts = DeliveryParts { events: feed.clone(), webhooks: store.clone() };
+    let pages = Arc::<AtomicUsize>::default();
+    let feed = Arc::new(endless_feed(store, &pages));
+    let parts = DeliveryParts { events: feed, webhooks: store.clone() };
     let running = Deliverer::start(&Jobs::start().unwrap(), parts, options()).unwrap();
     let started = Instant::now();
-    while feed.pages.load(Relaxed) < 3 {
+    while pages.load(Relaxed) < 3 {
         assert!(started.elapsed().as_secs() < 20, "it reads page after page");
         thread::sleep(Duration::from_millis(2));
     }

@@ -4,6 +4,7 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::ServiceId;
 
 /// Watches the gas price and the balances on a ledger.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait GasMonitor: Send + Sync {
     /// Reads the gas price and the balances from the ledger, and returns whether a node answered. Dropping
     /// the future ends it.

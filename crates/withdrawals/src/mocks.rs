@@ -8,9 +8,12 @@ use crate::{
     FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget,
     RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction,
     SigningStore, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, Withdrawal,
-    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalRules,
-    WithdrawalStore,
+    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
+
+pub use crate::{gas_monitor::MockGasMonitor, rules::MockWithdrawalRules};
+
+// The arguments of both have references inside of other types, whose lifetimes `automock` needs to have names.
 
 mock! {
     pub SigningStore {}
@@ -47,17 +50,6 @@ mock! {
         fn unpaid_withdrawals(&self, service_id: &ServiceId, pool: &str, beneficiary: &str, amount: &str)
             -> BatchResult<Vec<UnpaidWithdrawal>>;
         fn settle_nonce(&self, service_id: &ServiceId, nonce: u64, used_at: Timestamp, nonce_use: &NonceUse) -> BatchResult<bool>;
-    }
-}
-
-mock! {
-    #[derive(Debug)]
-    pub WithdrawalRules {}
-    impl WithdrawalRules for WithdrawalRules {
-        fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;
-        fn pool_address(&self, text: &str) -> Result<String, String>;
-        fn beneficiary(&self, text: &str) -> Result<String, String>;
-        fn amount(&self, text: &str) -> Result<String, String>;
     }
 }
 

@@ -4,6 +4,7 @@ use grid_batch_core::ServiceId;
 
 /// Checks the values of a withdrawal and brings them into their canonical form. The error says, for the client, which
 /// rule the text breaks.
+#[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait WithdrawalRules: fmt::Debug + Send + Sync {
     /// The address of a pool, and the service that orders its withdrawals.
     fn pool(&self, text: &str) -> Result<(String, ServiceId), String>;

@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 
 use grid_batch_core::{
-    AddOutcome, BatchResult, BatchState, OperatorRequest, Progress, ServiceId, StoredBatch,
-    Timestamp,
+    AddOutcome, BatchResult, BatchState, OperatorRequest, ServiceId, StoredBatch, Timestamp,
 };
 
 use crate::{
@@ -51,20 +50,11 @@ impl WithdrawalDetails {
     /// A withdrawal that was scheduled just now.
     pub fn scheduled(withdrawal: Withdrawal, created_at: Timestamp, ahead: u64) -> Self {
         const FIRST_GENERATION: u32 = 1;
-        let batch = StoredBatch {
-            service_id: withdrawal.service_id.clone(),
-            batch_id: withdrawal.id.batch_id(FIRST_GENERATION),
+        let batch = StoredBatch::new(
+            withdrawal.service_id.clone(),
+            withdrawal.id.batch_id(FIRST_GENERATION),
             created_at,
-            progress: Progress::NEW,
-            submitted_at: None,
-            since: None,
-            checked_at: None,
-            next_try_at: None,
-            parked: false,
-            last_error: None,
-            held: None,
-            ended_at: None,
-        };
+        );
         Self {
             withdrawal,
             created_at,

@@ -89,18 +89,10 @@ mod tests {
 
     fn details(state: BatchState, attempts: u32, failed: Vec<FailedAttempt>) -> BatchDetails {
         let batch = StoredBatch {
-            service_id: "a::b".parse().unwrap(),
-            batch_id: ItemId::from_bytes([1; 64]),
-            created_at: at(1),
             progress: Progress { attempts, state, ..Progress::NEW },
             submitted_at: Some(at(4)),
             since: Some(at(5)),
-            checked_at: None,
-            next_try_at: None,
-            parked: false,
-            last_error: None,
-            held: None,
-            ended_at: None,
+            ..StoredBatch::new("a::b".parse().unwrap(), ItemId::from_bytes([1; 64]), at(1))
         };
         BatchDetails {
             batch,

@@ -12,18 +12,8 @@ fn at(seconds: i64) -> Timestamp {
 
 fn stored(number: u8, state: BatchState) -> StoredBatch {
     StoredBatch {
-        service_id: "a::b".parse().unwrap(),
-        batch_id: ItemId::from_bytes([number; 64]),
-        created_at: at(1),
         progress: Progress::at(state),
-        submitted_at: None,
-        since: None,
-        checked_at: None,
-        next_try_at: None,
-        parked: false,
-        last_error: None,
-        held: None,
-        ended_at: None,
+        ..StoredBatch::new("a::b".parse().unwrap(), ItemId::from_bytes([number; 64]), at(1))
     }
 }
 

@@ -38,8 +38,9 @@ enum StreamEnd {
 impl ServiceEventListener {
     pub(crate) async fn run(self) {
         let service = self.service.service_id.as_str();
-        let mut delays = self.options.reconnect_backoff.delays(rng(self.seed()));
-        let mut silent_delays = self.options.silent_reconnect_backoff.delays(rng(self.seed()));
+        let mut delays = Delays::new(self.options.reconnect_backoff, rng(self.seed()));
+        let mut silent_delays =
+            Delays::new(self.options.silent_reconnect_backoff, rng(self.seed()));
         let mut failures: u64 = 0;
         loop {
             let error = match self.connect().await {

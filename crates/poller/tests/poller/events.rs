@@ -234,8 +234,7 @@ fn batch_is_polled_at_its_pace_while_events_are_live() {
     follower.follow("a");
     until(|| follower.is_live("a"));
     // The store is read once, when it has no batch yet.
-    let pace = MonitorOptions { shortest_interval: Duration::from_millis(10), ..hourly() };
-    let polling = builder(&store, &ledger).with_clock(Arc::new(SystemClock)).with_options(pace);
+    let polling = builder(&store, &ledger).with_clock(Arc::new(SystemClock)).with_options(hourly());
     let polling = run(polling.with_trigger(trigger.clone()));
     store.reads_at.wait_until(|paces| !paces.is_empty());
     store.add("a", 0, BatchState::Pending, Duration::ZERO);

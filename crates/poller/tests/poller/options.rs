@@ -22,7 +22,7 @@ fn options_of_zero_are_rejected() {
     let error = build(MonitorOptions { poll_interval: zero, ..options() }).unwrap_err();
     assert_eq!(error.to_string(), "the monitor's poll_interval is zero; it must be greater");
     for options in [
-        MonitorOptions { shortest_interval: zero, ..options() },
+        MonitorOptions { shortest_interval: Some(zero), ..options() },
         MonitorOptions { longest_interval: zero, ..options() },
         MonitorOptions { requests_per_second: 0, ..options() },
         MonitorOptions { batch_limit: 0, ..options() },

@@ -468,6 +468,7 @@ pub fn until(holds: impl Fn() -> bool) {
 pub fn options() -> MonitorOptions {
     MonitorOptions {
         poll_interval: Duration::from_millis(2),
+        shortest_interval: Some(Duration::from_millis(10)),
         requests_per_second: 1_000_000_000,
         trigger_gap: Duration::ZERO,
         answer_limit: HOUR,

@@ -8,8 +8,7 @@ use std::{
 
 use grid_batch_core::{
     BatchResult, BatchState, Clock, DeclaredAccess, Event, Hold, ItemId, ManualClock, Outcome,
-    Progress, ServiceId, ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp,
-    transition,
+    ServiceId, ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
 };
 use grid_batch_queuer::{Dependency, OpenBatchStore, StrategyRoundStore};
 
@@ -40,20 +39,11 @@ impl MemoryStore {
         let service_id: ServiceId = service.parse().unwrap();
         let mut batches = self.batches();
         let of_service = batches.entry(service_id.clone()).or_default();
-        of_service.push(StoredBatch {
+        of_service.push(StoredBatch::new(
             service_id,
-            batch_id: id(number),
-            created_at: Timestamp::from_micros(of_service.len() as i64),
-            progress: Progress::NEW,
-            submitted_at: None,
-            since: None,
-            checked_at: None,
-            next_try_at: None,
-            parked: false,
-            last_error: None,
-            held: None,
-            ended_at: None,
-        });
+            id(number),
+            Timestamp::from_micros(of_service.len() as i64),
+        ));
     }
 
     /// Adds a batch that declares this. Its transaction has its id.

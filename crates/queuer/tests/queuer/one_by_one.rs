@@ -7,8 +7,8 @@ use std::{
 };
 
 use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, ItemId, Progress, Scheduling, StoredBatch,
-    StrategyKind, Timestamp,
+    AddressPrefix, BatchState, DeclaredAccess, ItemId, Scheduling, StoredBatch, StrategyKind,
+    Timestamp,
 };
 use grid_batch_queuer::{Dependency, Next, OpenBatch, schedule};
 use proptest::{collection::vec, prelude::*, sample::Index};
@@ -98,19 +98,12 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(strategy: StrategyKind, lanes: u32, contents: &'a [Content]) -> Self {
-        let stored = |number: usize| StoredBatch {
-            service_id: "global".parse().unwrap(),
-            batch_id: transaction(number),
-            created_at: Timestamp::from_micros(number as i64),
-            progress: Progress::NEW,
-            submitted_at: None,
-            since: None,
-            checked_at: None,
-            next_try_at: None,
-            parked: false,
-            last_error: None,
-            held: None,
-            ended_at: None,
+        let stored = |number: usize| {
+            StoredBatch::new(
+                "global".parse().unwrap(),
+                transaction(number),
+                Timestamp::from_micros(number as i64),
+            )
         };
         let batches = (0..contents.len()).map(stored).collect();
         let (queue, state) = (Vec::new(), LedgerState::new());

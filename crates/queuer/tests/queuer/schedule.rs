@@ -27,18 +27,12 @@ struct Owned {
 
 fn stored(number: usize, state: BatchState) -> StoredBatch {
     StoredBatch {
-        service_id: "global".parse().unwrap(),
-        batch_id: id(number),
-        created_at: Timestamp::from_micros(number as i64),
         progress: Progress { state, attempts: u32::from(state != New), ..Progress::NEW },
-        submitted_at: None,
-        since: None,
-        checked_at: None,
-        next_try_at: None,
-        parked: false,
-        last_error: None,
-        held: None,
-        ended_at: None,
+        ..StoredBatch::new(
+            "global".parse().unwrap(),
+            id(number),
+            Timestamp::from_micros(number as i64),
+        )
     }
 }
 

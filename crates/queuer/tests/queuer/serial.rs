@@ -14,18 +14,12 @@ const NOW: Timestamp = Timestamp::from_micros(1_000);
 
 fn batch(number: u8, state: BatchState, created_at: i64) -> StoredBatch {
     StoredBatch {
-        service_id: "a::b".parse().unwrap(),
-        batch_id: ItemId::from_bytes([number; 64]),
-        created_at: Timestamp::from_micros(created_at),
         progress: Progress { state, attempts: u32::from(state != New), ..Progress::NEW },
-        submitted_at: None,
-        since: None,
-        checked_at: None,
-        next_try_at: None,
-        parked: false,
-        last_error: None,
-        held: None,
-        ended_at: None,
+        ..StoredBatch::new(
+            "a::b".parse().unwrap(),
+            ItemId::from_bytes([number; 64]),
+            Timestamp::from_micros(created_at),
+        )
     }
 }
 

@@ -164,10 +164,14 @@ fn start_lookups(
     Some(progress)
 }
 
+/// Ledgers commit within milliseconds at best.
+const SHORTEST_POLL_INTERVAL: Duration = Duration::from_millis(10);
+
 pub(super) fn monitor_options(config: &Config, facts: LedgerFacts) -> MonitorOptions {
     let poll = &config.poll;
     MonitorOptions {
         poll_interval: poll.interval,
+        shortest_interval: Some(SHORTEST_POLL_INTERVAL),
         longest_interval: poll.longest_interval,
         requests_per_second: poll.requests_per_second,
         trigger_gap: poll.trigger_gap,

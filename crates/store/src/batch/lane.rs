@@ -145,18 +145,7 @@ impl Lane {
                 delay.not_accepted = delay.not_accepted.saturating_add(1);
                 delay.pool_parked = outcome == Outcome::PoolParked;
                 delay.delayed_since = delay.delayed_since.or(Some(now.as_micros()));
-                match outcome {
-                    // A closed gate is not a failure.
-                    outcome if outcome.is_parked() => (delay.delays, delay.refusals) = (0, 0),
-                    _ => delay.delays = delay.delays.saturating_add(1),
-                }
-                match outcome {
-                    Outcome::Refused | Outcome::RefusedBatch => {
-                        delay.refusals = delay.refusals.saturating_add(1);
-                    }
-                    Outcome::Busy => delay.refusals = 0,
-                    _ => {}
-                }
+                delay.set_failed_attempts(delay.failed_attempts().with(outcome));
             }
             (BatchState::Delayed | BatchState::Submitting, _) => {}
             _ => *delay = DelayRow { not_accepted: delay.not_accepted, ..DelayRow::default() },

@@ -2,8 +2,8 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use diesel::QueryableByName;
 use grid_batch_core::{
-    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, Hold, ItemId, Progress, ServiceId,
-    Timestamp,
+    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, FailedAttempts, Hold, ItemId, Progress,
+    ServiceId, Timestamp,
 };
 
 use super::{Rows, StoreError, result_row};
@@ -95,6 +95,18 @@ result_row! {
         pub(crate) not_accepted: i32,
         /// Whether the last attempt found that only the pool of the withdrawal is parked.
         pub(crate) pool_parked: bool,
+    }
+}
+
+impl DelayRow {
+    pub(crate) fn failed_attempts(self) -> FailedAttempts {
+        let count = |number: i32| u32::try_from(number).unwrap_or_default();
+        FailedAttempts { delays: count(self.delays), refusals: count(self.refusals) }
+    }
+
+    pub(crate) fn set_failed_attempts(&mut self, failed: FailedAttempts) {
+        let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+        (self.delays, self.refusals) = (number(failed.delays), number(failed.refusals));
     }
 }
 

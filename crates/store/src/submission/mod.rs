@@ -9,7 +9,6 @@ mod with_submitter;
 
 pub(crate) use with_submitter::{being_sent, find_with_submitter, owner_lost, recover};
 
-pub use delay::DelayOptions;
 pub use dependents::Dependents;
 pub use free_dependents::FreedDependents;
 pub use observer::StoreObserver;

@@ -3,16 +3,18 @@ use std::{
     fmt,
     marker::PhantomData,
     sync::Mutex,
+    time::Duration,
 };
 
 use grid_batch_core::{
-    AttemptId, BatchResult, Change, ChangeOutcome, Event, GroupObserver, Outcome, Recorded,
-    RecordedSubscriber, ScopeId, ServiceId, Stale, SubmissionOutcome, TransitionError,
+    AttemptId, BatchResult, Change, ChangeOutcome, DelayOptions, Event, GroupObserver, NextStep,
+    OutcomeClass, Recorded, RecordedSubscriber, ScopeId, ServiceId, Stale, SubmissionOutcome,
+    TransitionError,
 };
 use grid_batch_support::lock;
 use log::{error, info, warn};
 
-use super::delay::{DelayOptions, DelayPolicy, read_delays};
+use super::delay::{Retries, hold_reason, read_delays};
 use crate::{
     batch::{BatchKey, record},
     sql::{Store, groups::GroupResult, rows::DelayRow},
@@ -24,8 +26,8 @@ use crate::{
 /// for a service with another batch or a delayed one.
 pub struct StoreObserver<S> {
     store: Store,
-    delays: DelayPolicy,
-    /// The services whose ledger asked for a longer delay than the limit, which is logged once.
+    retries: Retries,
+    /// The services whose ledger asked for a longer delay than it got: that is logged once.
     cut: Mutex<HashSet<ServiceId>>,
     subscriber: Box<dyn RecordedSubscriber>,
     scope: PhantomData<fn() -> S>,
@@ -40,7 +42,7 @@ impl<S: ScopeId> StoreObserver<S> {
     ) -> Self {
         Self {
             store,
-            delays: DelayPolicy::new(delays),
+            retries: Retries::new(delays),
             cut: Mutex::default(),
             subscriber: Box::new(subscriber),
             scope: PhantomData,
@@ -68,17 +70,20 @@ impl<S: ScopeId> StoreObserver<S> {
             epoch: Some(epoch),
             ..Change::new(scope_id.service_id().clone(), batch_id, event)
         };
-        if !is_delayed(answer.outcome) {
-            let accepted = matches!(answer.outcome, Outcome::Accepted | Outcome::Committed);
-            return Some(Change { error: answer.message.clone().filter(|_| !accepted), ..change });
-        }
         let key = (scope_id.service_id().clone(), batch_id);
-        let earlier = delays.get(&key).copied().unwrap_or_default();
-        let count = |number: i32| u32::try_from(number).unwrap_or_default();
-        let hold = self.delays.hold(answer, *deadline, count(earlier.refusals));
+        let earlier = delays.get(&key).copied().unwrap_or_default().failed_attempts();
+        let (delay, hold) = match self.retries.next_step(answer, *deadline, earlier) {
+            NextStep::Report => {
+                let has_failed = answer.outcome.class() != OutcomeClass::Accepted;
+                let error = answer.message.clone().filter(|_| has_failed);
+                return Some(Change { error, ..change });
+            }
+            NextStep::Retry(delay) => (delay, None),
+            NextStep::Hold(cause) => (Duration::ZERO, Some(hold_reason(cause, answer))),
+        };
         Some(Change {
-            error: self.delays.error(answer),
-            retry_at: Some(self.store.now().plus(self.delays.delay(answer, count(earlier.delays)))),
+            error: self.retries.error(answer),
+            retry_at: Some(self.store.now().plus(delay)),
             hold_until_decision: hold.is_some(),
             hold,
             ..change
@@ -91,7 +96,7 @@ impl<S: ScopeId> StoreObserver<S> {
         let SubmissionOutcome { batch_header, scope_id, answer, .. } = outcome;
         let service = scope_id.service_id();
         let mut cut = lock(&self.cut);
-        if !self.delays.is_cut(answer) {
+        if !self.retries.is_cut(answer) {
             cut.remove(service);
         } else if cut.len() < MOST_REMEMBERED && cut.insert(service.clone()) {
             let asked_s = answer.retry_after.unwrap_or_default().as_secs();
@@ -99,20 +104,6 @@ impl<S: ScopeId> StoreObserver<S> {
                 "the ledger asks to wait longer than the limit; the service is tried \
                  again after that limit, or sooner with `grid-batch retry`");
         }
-    }
-}
-
-/// Whether the ledger certainly did not accept the batch, so that it is tried again after a delay.
-fn is_delayed(outcome: Outcome) -> bool {
-    match outcome {
-        Outcome::Busy
-        | Outcome::NotSent
-        | Outcome::Parked
-        | Outcome::PoolParked
-        | Outcome::Refused
-        | Outcome::RefusedBatch
-        | Outcome::NotProvedNew => true,
-        Outcome::Accepted | Outcome::Committed | Outcome::Rejected | Outcome::Ambiguous => false,
     }
 }
 
@@ -126,7 +117,7 @@ impl<S: ScopeId> GroupObserver for StoreObserver<S> {
         };
         let delayed: BTreeSet<BatchKey> = outcomes
             .iter()
-            .filter(|outcome| is_delayed(outcome.answer.outcome))
+            .filter(|outcome| outcome.answer.outcome.class().may_be_sent_again())
             .filter_map(key)
             .collect();
         let delays = read_delays(&self.store, &delayed)?;
@@ -167,6 +158,6 @@ fn log_ignored(change: &Change, outcome: ChangeOutcome) {
 
 impl<S> fmt::Debug for StoreObserver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreObserver").field("delays", &self.delays).finish_non_exhaustive()
+        f.debug_struct("StoreObserver").field("retries", &self.retries).finish_non_exhaustive()
     }
 }

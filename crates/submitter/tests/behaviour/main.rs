@@ -5,6 +5,7 @@ mod faults;
 mod observing;
 mod queueing;
 mod reported_once;
+mod retrying;
 mod sending;
 mod stopping;
 mod support;

@@ -55,17 +55,7 @@ fn assert_error(response: &Response, expected: (u16, u64)) {
 
 pub fn stored_batch(batch_id: ItemId, state: BatchState) -> StoredBatch {
     StoredBatch {
-        service_id: service("global"),
-        batch_id,
-        created_at: Timestamp::from_micros(0),
         progress: Progress { state, ..Progress::NEW },
-        submitted_at: None,
-        since: None,
-        checked_at: None,
-        next_try_at: None,
-        parked: false,
-        last_error: None,
-        held: None,
-        ended_at: None,
+        ..StoredBatch::new(service("global"), batch_id, Timestamp::from_micros(0))
     }
 }

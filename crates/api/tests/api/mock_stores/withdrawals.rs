@@ -27,6 +27,7 @@ fn server(store: MockWithdrawalStore) -> MockServer {
     rules.expect_pool().returning(|pool| Ok((pool.to_owned(), service("admin"))));
     rules.expect_beneficiary().returning(|beneficiary| Ok(beneficiary.to_owned()));
     rules.expect_amount().returning(|amount| Ok(amount.to_owned()));
+    rules.expect_may_be_paid().returning(|_, _| Ok(()));
     server_with_rules(store, rules)
 }
 
