@@ -38,7 +38,7 @@ pub fn demonstrate(
 
     let ledger = start_ledger(options, &plan, &directory, &batches)?;
     let config = config(options, &plan, &directory, &ledger)?;
-    let store = Store::open(&config.database, config.store.clone())?;
+    let store = Store::open(&config.general.database, config.store_options())?;
     refuse_used_database(&store, Some(&config.ledger.name))?;
     let server = Server::start(&config)?;
 
@@ -223,7 +223,7 @@ fn config(
     let fixed = settings::SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
     let flags = variable.into_iter().chain(fixed).map(|(name, text)| (name.to_owned(), text));
     let mut config = Config::from_flags(flags.collect())?;
-    config.database = database;
+    config.general.database = database;
     Ok(config)
 }
 

@@ -41,7 +41,10 @@ pub use identity::EvmIdentityReader;
 pub use options::{EvmError, EvmOptions, OracleOptions};
 pub use rules::PoolRules;
 pub use scope::AccountScopeId;
-pub use settings::{EvmSettings, KeySource, PasswordSource, SETTINGS};
+pub use settings::{
+    ChainSettings, EvmSettings, GasAdminSettings, KeySource, PasswordSource, PoolSettings,
+    SETTINGS, TestSettings,
+};
 pub use settle::EvmAccountCheck;
 pub use setup::{EvmConnections, EvmSetup, EvmSetupError, warn_of_former_gas_admins};
 pub use signer::{

@@ -29,4 +29,4 @@ mod transaction_check;
 pub use facts::facts;
 pub use options::{BasicAuth, SawtoothOptions};
 pub use sawtooth::Sawtooth;
-pub use settings::SETTINGS;
+pub use settings::SawtoothSettings;

@@ -40,4 +40,4 @@ pub use facts::facts;
 pub use new_batches::{NewBatchRules, UnknownHistory};
 pub use options::{ScabbardError, ScabbardOptions};
 pub use scabbard::Scabbard;
-pub use settings::{SETTINGS, ScabbardSettings};
+pub use settings::{LedgerSettings, SETTINGS, ScabbardSettings, ServiceSettings};

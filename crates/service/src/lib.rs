@@ -4,9 +4,9 @@ mod config;
 mod server;
 
 pub use config::{
-    AccessConfig, ClaimsConfig, Config, FactsFn, IntakeConfig, LedgerConfig, LedgerType,
-    ListenConfig, OpenLedgerFn, PollConfig, RetentionConfig, SETTINGS, TlsFiles,
-    settings_reference,
+    AccessConfig, ClaimsConfig, Config, EventsConfig, FactsFn, GeneralConfig, HttpConfig,
+    IntakeConfig, LedgerConfig, LedgerType, OpenLedgerFn, PollConfig, RetentionConfig, SETTINGS,
+    ServicesConfig, StoreConfig, SubmitConfig, TestingConfig, WebhooksConfig, settings_reference,
 };
 pub use grid_batch_api::{AccessToken, ENOUGH_HTTP_CONNECTIONS, ListenAddress, new_webhook_secret};
 pub use grid_batch_ledger_check::{LedgerMismatchError, NodeIdentity};
@@ -14,7 +14,7 @@ pub use grid_batch_monitoring::ServerCounts;
 pub use grid_batch_nodes::StatusUrlResolver;
 pub use grid_batch_settings::{
     ConfigError, Form, LogFilter, LogFormat, OfServices, OldName, Origin, ReadableSecret, Setting,
-    SettingName, SettingTable, SettingValue, SettingValues,
+    SettingName, SettingTable, SettingValue, SettingValues, settings,
 };
 pub use grid_batch_support::ServicePattern;
 pub use server::{

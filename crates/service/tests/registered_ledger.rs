@@ -16,7 +16,7 @@ use grid_batch_core::{
 };
 use grid_batch_protocol::TransactFormat;
 use grid_batch_service::{
-    Config, ConfigError, LedgerContext, LedgerType, RunningServer, Server, Setting, StartError,
+    Config, ConfigError, LedgerContext, LedgerType, RunningServer, Server, StartError, settings,
 };
 use grid_batch_test_support::{
     batches::{encode_batch_list, signed_batch},
@@ -29,9 +29,15 @@ static APPLIED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Memory;
 
-static SETTINGS: &[Setting] = &[Setting::text("ledger.memory.network", "", "Network to use")];
+settings! {
+    struct MemorySettings in "ledger.memory." {
+        /// Network to use.
+        network: String = text(""),
+    }
+}
 
-const MEMORY: LedgerType = LedgerType::new("memory", |_| Ok(facts()), open).with_settings(SETTINGS);
+const MEMORY: LedgerType =
+    LedgerType::new("memory", |_| Ok(facts()), open).with_settings(&[MemorySettings::SETTINGS]);
 
 fn facts() -> LedgerFacts {
     LedgerFacts { tells_identity: true, ..LedgerFacts::weakest(Duration::from_secs(1)) }
@@ -40,7 +46,7 @@ fn facts() -> LedgerFacts {
 fn open(
     context: &LedgerContext<'_>,
 ) -> Result<Arc<dyn Ledger>, Box<dyn std::error::Error + Send + Sync>> {
-    let network: String = context.settings().get("ledger.memory.network")?;
+    let MemorySettings { network } = MemorySettings::read(context.settings())?;
     match network.as_str() {
         "test" => Ok(Arc::new(Memory)),
         other => Err(format!("there is no network {other:?}; use \"test\"").into()),

@@ -4,7 +4,7 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// A filter of the log in the syntax of `env_logger`, of which each part is a level or `TARGET=LEVEL`. It must say what is
 /// meant: `env_logger` takes a misspelled level for the name of a crate, and logs nothing.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFilter(String);
 
 impl LogFilter {

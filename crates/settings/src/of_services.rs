@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use grid_batch_core::ServiceId;
 
-use crate::{ConfigError, GivenValue, SettingValues};
+use crate::{ConfigError, GivenValue, Setting, SettingValue, SettingValues};
 
 /// What settings say of services: of single ones by their ids, and of all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,14 +20,13 @@ impl<T> OfServices<T> {
     }
 
     /// Reads a setting whose keys are ids of services, or `*`.
-    pub fn from_settings(
-        settings: &SettingValues,
-        name: &str,
-        parse: fn(&str) -> Result<T, String>,
-    ) -> Result<Self, ConfigError> {
+    pub fn read(values: &SettingValues, setting: &Setting) -> Result<Self, ConfigError>
+    where
+        T: SettingValue,
+    {
         let mut read = Self { others: None, services: HashMap::new() };
-        for given in settings.entries(name) {
-            let value = given.get_with(parse)?;
+        for given in values.entries(setting) {
+            let value = given.get()?;
             match given.key.as_deref() {
                 Some("*") => read.others = Some(value),
                 key => {

@@ -45,9 +45,9 @@ impl PrintedSettings<'_> {
         f: &mut fmt::Formatter<'_>,
         settings: &[&'static Setting],
     ) -> fmt::Result {
-        let given = settings.iter().map(|setting| self.values.given(setting.name));
+        let given = settings.iter().map(|setting| self.values.given(setting));
         let shown =
-            |given: &&GivenValue| !given.setting.for_tests || given.origin != Origin::Default;
+            |given: &&GivenValue| !given.setting.is_for_tests() || given.origin != Origin::Default;
         let given: Vec<&GivenValue> = given.filter(shown).collect();
         match given.first().map(|given| section(given.setting)) {
             None | Some("") => {}
@@ -71,7 +71,7 @@ impl PrintedSettings<'_> {
             write_comments(f, setting)?;
             writeln!(f, "# {} = {}", setting.section_and_key().1, example(setting))?;
         }
-        let given = || settings.iter().flat_map(|setting| self.values.entries(setting.name));
+        let given = || settings.iter().flat_map(|setting| self.values.entries(setting));
         let keys: BTreeSet<&String> = given().filter_map(|given| given.key.as_ref()).collect();
         for key in keys {
             writeln!(f, "\n[{name}.{}]", quoted(key))?;
@@ -135,8 +135,7 @@ fn toml_value(given: &GivenValue, secrets: Secrets) -> String {
 
 /// What the setting does, and when to change it.
 fn write_comments(f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
-    let guidance = setting.guidance();
-    for line in wrapped(&format!("{}. {guidance}", setting.help)) {
+    for line in wrapped(&format!("{}. {}", setting.help(), setting.guidance())) {
         writeln!(f, "# {line}")?;
     }
     Ok(())

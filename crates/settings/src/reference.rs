@@ -4,7 +4,7 @@ use crate::{Setting, SettingTable};
 pub fn settings_reference(table: &SettingTable) -> String {
     let mut text = INTRODUCTION.to_owned();
     let mut current_section = None;
-    for setting in table.iter().filter(|setting| !setting.for_tests) {
+    for setting in table.iter().filter(|setting| !setting.is_for_tests()) {
         let (section, _) = setting.section_and_key();
         if current_section != Some(section) {
             current_section = Some(section);
@@ -42,9 +42,9 @@ of the ledger. The setting `ledger.mine.account` has the variable `GRID_BATCH_LE
 ";
 
 fn entry(setting: &Setting) -> String {
-    let Setting { name, default, help, .. } = setting;
+    let Setting { name, default, .. } = setting;
     let default = if default.is_empty() { "none".to_owned() } else { format!("`{default}`") };
     let equal = if setting.equal { "equal; " } else { "" };
-    let when = setting.when;
+    let (help, when) = (setting.help(), setting.when());
     format!("\n**`{name}`** ({equal}default: {default}). {help}. {when}\n")
 }

@@ -1,30 +1,33 @@
-use crate::{ConfigError, GivenValue, NodeUrl, SettingValue, SettingValues};
+use crate::{ConfigError, GivenValue, NodeUrl, Setting, SettingValue, SettingValues};
 use grid_batch_core::{AfterInvalid, PeerService, ServiceScopeId, StrategyKind};
 
-/// The strategy of this name.
-pub fn parse_strategy(text: &str) -> Result<StrategyKind, String> {
-    let strategy = StrategyKind::ALL.into_iter().find(|strategy| strategy.as_str() == text);
-    strategy.ok_or_else(|| "it must be \"serial\", \"parallel\" or \"pipeline\"".to_owned())
+impl SettingValue for StrategyKind {
+    fn parse(text: &str) -> Result<Self, String> {
+        let strategy = Self::ALL.into_iter().find(|strategy| strategy.as_str() == text);
+        strategy.ok_or_else(|| "it must be \"serial\", \"parallel\" or \"pipeline\"".to_owned())
+    }
 }
 
-/// What happens after an invalid batch, by its name.
-pub fn parse_after_invalid(text: &str) -> Result<AfterInvalid, String> {
-    let policy = AfterInvalid::ALL.into_iter().find(|policy| policy.as_str() == text);
-    policy.ok_or_else(|| "it must be \"continue\" or \"halt\"".to_owned())
+impl SettingValue for AfterInvalid {
+    fn parse(text: &str) -> Result<Self, String> {
+        let policy = Self::ALL.into_iter().find(|policy| policy.as_str() == text);
+        policy.ok_or_else(|| "it must be \"continue\" or \"halt\"".to_owned())
+    }
 }
 
 /// Services on nodes of their own, with the nodes' URLs.
 pub fn nodes_of_services(
-    settings: &SettingValues,
+    values: &SettingValues,
+    setting: &Setting,
 ) -> Result<Vec<(ServiceScopeId, String)>, ConfigError> {
     let node = |given: &GivenValue| Ok((scope_id(given)?, given.get::<NodeUrl>()?.0));
-    settings.entries("services.*.node").map(node).collect()
+    values.entries(setting).map(node).collect()
 }
 
 /// Services at the other nodes of their circuits.
-pub fn peers(settings: &SettingValues) -> Result<Vec<PeerService>, ConfigError> {
+pub fn peers(values: &SettingValues, setting: &Setting) -> Result<Vec<PeerService>, ConfigError> {
     let mut peers = Vec::new();
-    for given in settings.entries("services.*.peers") {
+    for given in values.entries(setting) {
         let service = scope_id(given)?;
         for PeerSetting(id, url) in given.get::<Vec<PeerSetting>>()? {
             let peer = parse_service(&format!("{}::{id}", service.circuit()));

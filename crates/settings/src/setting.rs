@@ -2,7 +2,7 @@ use std::{borrow::Cow, time::Duration};
 
 use crate::{ConfigError, GivenValue, Origin, redact_secrets, secret::PLACEHOLDER};
 
-/// One setting.
+/// One setting. [`settings!`](crate::settings) declares it.
 ///
 /// The environment variable and the flag follow from the name: `poll.interval` is `GRID_BATCH_POLL_INTERVAL` and
 /// `--poll-interval`.
@@ -18,10 +18,10 @@ pub struct Setting {
     pub form: Form,
     /// The default, in the syntax of an environment variable.
     pub default: &'static str,
-    /// What the setting does. The help of a setting is one line for `--help`.
-    pub help: &'static str,
-    /// Why and when to change it.
-    pub when: &'static str,
+    /// What the setting does and, after an empty line, why and when to change it.
+    docs: Docs,
+    /// What the value can be, if only the running program knows: the end of the help.
+    choices: &'static str,
     /// Whether all instances of a database must have the same value.
     pub equal: bool,
     /// Another environment variable that is read too.
@@ -30,8 +30,8 @@ pub struct Setting {
     pub may_hold_secret: bool,
     /// Whether a list can be given as one text: it has mostly one item.
     pub may_be_one_text: bool,
-    /// Whether only tests set it: no document and no help names it.
-    pub for_tests: bool,
+    /// Whether the help of commands shows it, because most servers need it.
+    pub is_common: bool,
     range: Range,
 }
 
@@ -50,6 +50,9 @@ pub enum Form {
     List,
 }
 
+/// The lines of the comment of a setting.
+type Docs = &'static [&'static str];
+
 /// The smallest and the largest value of a setting: one outside is refused, because it is a mistake.
 #[derive(Debug, Clone, Copy)]
 enum Range {
@@ -59,57 +62,46 @@ enum Range {
 }
 
 impl Setting {
-    const fn new(
-        form: Form,
-        name: &'static str,
-        default: &'static str,
-        help: &'static str,
-    ) -> Self {
+    const fn new(form: Form, name: &'static str, default: &'static str, docs: Docs) -> Self {
         Self {
             name,
             form,
             default,
-            help,
-            when: "",
+            docs,
+            choices: "",
             equal: false,
             alias: None,
             may_hold_secret: matches!(form, Form::Secret),
             may_be_one_text: false,
-            for_tests: false,
+            is_common: false,
             range: Range::Any,
         }
     }
 
     /// A text.
-    pub const fn text(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        Self::new(Form::Text, name, default, help)
+    pub const fn text(name: &'static str, default: &'static str, docs: Docs) -> Self {
+        Self::new(Form::Text, name, default, docs)
     }
 
     /// A text that is a secret, or a URL with one. Errors do not show it. It is printed as `***`, and a URL without its
     /// secrets.
-    pub const fn secret(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        Self::new(Form::Secret, name, default, help)
+    pub const fn secret(name: &'static str, default: &'static str, docs: Docs) -> Self {
+        Self::new(Form::Secret, name, default, docs)
     }
 
     /// A number.
-    pub const fn number(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        Self::new(Form::Number, name, default, help)
+    pub const fn number(name: &'static str, default: &'static str, docs: Docs) -> Self {
+        Self::new(Form::Number, name, default, docs)
     }
 
     /// `true` or `false`.
-    pub const fn switch(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        Self::new(Form::Bool, name, default, help)
+    pub const fn switch(name: &'static str, default: &'static str, docs: Docs) -> Self {
+        Self::new(Form::Bool, name, default, docs)
     }
 
     /// A list of texts. The default is in the syntax of an environment variable, with commas.
-    pub const fn list(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        Self::new(Form::List, name, default, help)
-    }
-
-    /// Says why and when to change it.
-    #[must_use]
-    pub const fn when(self, when: &'static str) -> Self {
-        Self { when, ..self }
+    pub const fn list(name: &'static str, default: &'static str, docs: Docs) -> Self {
+        Self::new(Form::List, name, default, docs)
     }
 
     /// All instances of a database must have the same value.
@@ -148,10 +140,38 @@ impl Setting {
         Self { may_be_one_text: true, ..self }
     }
 
-    /// Only tests set it.
+    /// The help of commands shows it, because most servers need it.
     #[must_use]
-    pub const fn for_tests(self) -> Self {
-        Self { for_tests: true, ..self }
+    pub const fn common(self) -> Self {
+        Self { is_common: true, ..self }
+    }
+
+    /// Ends the help with what the value can be.
+    #[must_use]
+    pub const fn with_choices(self, choices: &'static str) -> Self {
+        Self { choices, ..self }
+    }
+
+    /// What the setting does: one line for `--help`.
+    pub fn help(&self) -> String {
+        let text = self.paragraph(0);
+        let help = text.strip_suffix('.').unwrap_or(&text);
+        if self.choices.is_empty() { help.to_owned() } else { format!("{help}: {}", self.choices) }
+    }
+
+    /// Why and when to change it.
+    pub fn when(&self) -> String {
+        self.paragraph(1)
+    }
+
+    fn paragraph(&self, number: usize) -> String {
+        let lines = self.docs.split(|line| line.is_empty()).nth(number).unwrap_or_default();
+        lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether only tests set it: no document and no help names it.
+    pub fn is_for_tests(&self) -> bool {
+        self.name.starts_with("testing.")
     }
 
     /// Whether it has a value for each key.
@@ -186,7 +206,7 @@ impl Setting {
     /// When to change it, as sentences.
     pub fn guidance(&self) -> String {
         let rule = if self.equal { " It must be equal on all instances." } else { "" };
-        format!("{}{rule}", self.when)
+        format!("{}{rule}", self.when())
     }
 
     /// This value, which was given there.
@@ -249,11 +269,11 @@ mod tests {
 
     #[test]
     fn variable_and_flag_follow_from_the_name() {
-        const SETTING: &Setting = &Setting::text("poll.trigger_gap", "5ms", "");
+        const SETTING: &Setting = &Setting::text("poll.trigger_gap", "5ms", &[]);
         assert_eq!(SETTING.variable(), "GRID_BATCH_POLL_TRIGGER_GAP");
         assert_eq!(SETTING.flag(), "poll-trigger-gap");
         assert_eq!(SETTING.section_and_key(), ("poll", "trigger_gap"));
-        const WITH_KEYS: &Setting = &Setting::text("services.*.strategy", "", "");
+        const WITH_KEYS: &Setting = &Setting::text("services.*.strategy", "", &[]);
         assert!(WITH_KEYS.has_keys() && !SETTING.has_keys());
         assert_eq!(WITH_KEYS.variable(), "GRID_BATCH_SERVICES_STRATEGY");
         assert_eq!(WITH_KEYS.flag(), "services-strategy");

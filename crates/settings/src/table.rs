@@ -40,9 +40,9 @@ impl SettingName {
         flag_of(&self.name)
     }
 
-    /// Whether help shows it: it is the name of a setting that users set.
+    /// Whether the help of commands shows it: it is the name of a setting that most servers need.
     pub fn is_shown(&self) -> bool {
-        self.old.is_none() && !self.is_file && self.setting.is_some_and(|it| !it.for_tests)
+        self.old.is_none() && !self.is_file && self.setting.is_some_and(|it| it.is_common)
     }
 }
 
@@ -103,7 +103,7 @@ impl SettingTable {
     /// The setting with the most similar name, if one is similar.
     pub fn nearest(&self, name: &str) -> Option<&'static Setting> {
         let distance = |setting: &&Setting| edit_distance(name, setting.name);
-        let shown = self.iter().filter(|setting| !setting.for_tests);
+        let shown = self.iter().filter(|setting| !setting.is_for_tests());
         let nearest = shown.min_by_key(|setting| distance(setting))?;
         (distance(&nearest) <= nearest.name.len() / 3).then_some(nearest)
     }

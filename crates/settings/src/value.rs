@@ -30,25 +30,18 @@ impl SettingValue for bool {
     }
 }
 
-impl SettingValue for u32 {
-    fn parse(text: &str) -> Result<Self, String> {
-        let maximum = Self::MAX;
-        text.parse().map_err(|_| format!("it must be a number from 0 to {maximum}"))
-    }
-}
-
-macro_rules! impl_for_non_zero {
+macro_rules! impl_for_numbers {
     ($($type:ty),+) => {$(
-        impl SettingValue for NonZero<$type> {
+        impl SettingValue for $type {
             fn parse(text: &str) -> Result<Self, String> {
-                let maximum = <$type>::MAX;
-                text.parse().map_err(|_| format!("it must be a number from 1 to {maximum}"))
+                let (minimum, maximum) = (Self::MIN, Self::MAX);
+                text.parse().map_err(|_| format!("it must be a number from {minimum} to {maximum}"))
             }
         }
     )+};
 }
 
-impl_for_non_zero!(u16, u32, u64, usize);
+impl_for_numbers!(u16, u32, u64, usize, NonZero<u16>, NonZero<u32>, NonZero<u64>, NonZero<usize>);
 
 impl SettingValue for Duration {
     fn parse(text: &str) -> Result<Self, String> {
@@ -67,6 +60,12 @@ impl SettingValue for Duration {
                     .to_owned())
             }
         }
+    }
+}
+
+impl SettingValue for Option<String> {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
     }
 }
 
@@ -89,6 +88,7 @@ impl SettingValue for Option<NonZero<u64>> {
 }
 
 /// A time that may be zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DurationOrZero(pub Duration);
 
 impl SettingValue for DurationOrZero {
@@ -100,22 +100,21 @@ impl SettingValue for DurationOrZero {
     }
 }
 
-/// The path of a file.
-pub struct FilePath(pub Option<PathBuf>);
-
-impl SettingValue for FilePath {
+/// The path of a file; empty for none.
+impl SettingValue for Option<PathBuf> {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
-            "" => Ok(Self(None)),
+            "" => Ok(None),
             text if text.contains("://") || looks_like_key(text) => {
                 Err("it must be the path of a file".to_owned())
             }
-            text => Ok(Self(Some(PathBuf::from(text)))),
+            text => Ok(Some(PathBuf::from(text))),
         }
     }
 }
 
 /// The permissions of a file, in octal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMode(pub u32);
 
 impl SettingValue for FileMode {

@@ -1,7 +1,6 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    num::NonZero,
     str::FromStr,
     time::Duration,
 };
@@ -12,7 +11,7 @@ use crate::{
 
 /// The effective value of each setting of a table.
 ///
-/// Its methods take names of settings that are in the table, and panic for another name.
+/// Its methods take settings that are in the table, and panic for another one.
 #[derive(Debug, Clone)]
 pub struct SettingValues {
     table: SettingTable,
@@ -73,12 +72,13 @@ impl SettingValues {
     pub fn all_of(&self, setting: &Setting) -> Vec<&GivenValue> {
         match self.values.get(setting.name) {
             Some(given) => vec![given],
-            None => self.entries(setting.name).collect(),
+            None => self.entries(setting).collect(),
         }
     }
 
     /// The values of a setting that has one for each key, by key.
-    pub fn entries(&self, name: &str) -> impl Iterator<Item = &GivenValue> {
+    pub fn entries(&self, setting: &Setting) -> impl Iterator<Item = &GivenValue> + use<'_> {
+        let name = setting.name;
         let is_of_setting = move |(of, _): &(&(&'static str, String), &GivenValue)| of.0 == name;
         self.entries.iter().filter(is_of_setting).map(|(_, given)| given)
     }
@@ -86,76 +86,78 @@ impl SettingValues {
     /// The same, each with its key and parsed.
     pub fn get_entries<T: SettingValue>(
         &self,
-        name: &str,
+        setting: &Setting,
     ) -> Result<Vec<(String, T)>, ConfigError> {
         let entry = |given: &GivenValue| Ok((given.key.clone().unwrap_or_default(), given.get()?));
-        self.entries(name).map(entry).collect()
+        self.entries(setting).map(entry).collect()
     }
 
     /// The value of this setting, and where it was given.
-    pub fn given(&self, name: &str) -> &GivenValue {
-        self.values.get(name).expect("every setting that is read is declared")
+    pub fn given(&self, setting: &Setting) -> &GivenValue {
+        self.values.get(setting.name).expect("every setting that is read is declared")
     }
 
     /// The value of this setting.
-    pub fn get<T: SettingValue>(&self, name: &str) -> Result<T, ConfigError> {
-        self.given(name).get()
+    pub fn get<T: SettingValue>(&self, setting: &Setting) -> Result<T, ConfigError> {
+        self.given(setting).get()
     }
 
     /// The value of this setting as this function reads it. Its error is the rule that the text breaks.
     pub fn get_with<T>(
         &self,
-        name: &str,
+        setting: &Setting,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<T, ConfigError> {
-        self.given(name).get_with(parse)
+        self.given(setting).get_with(parse)
     }
 
     /// The value of this setting, which its type reads.
-    pub fn get_parsed<T: FromStr<Err: fmt::Display>>(&self, name: &str) -> Result<T, ConfigError> {
-        self.get(name).map(|Parsed(value)| value)
+    pub fn get_parsed<T: FromStr<Err: fmt::Display>>(
+        &self,
+        setting: &Setting,
+    ) -> Result<T, ConfigError> {
+        self.get(setting).map(|Parsed(value)| value)
     }
 
     /// The same; `None` if it is empty.
     pub fn get_optional<T: FromStr<Err: fmt::Display>>(
         &self,
-        name: &str,
+        setting: &Setting,
     ) -> Result<Option<T>, ConfigError> {
-        if self.given(name).text.is_empty() { Ok(None) } else { self.get_parsed(name).map(Some) }
+        match self.given(setting).text.as_str() {
+            "" => Ok(None),
+            _ => self.get_parsed(setting).map(Some),
+        }
     }
 
     /// The items of a list.
     pub fn get_list<T: FromStr<Err: fmt::Display>>(
         &self,
-        name: &str,
+        setting: &Setting,
     ) -> Result<Vec<T>, ConfigError> {
-        let items: Vec<Parsed<T>> = self.get(name)?;
+        let items: Vec<Parsed<T>> = self.get(setting)?;
         Ok(items.into_iter().map(|Parsed(item)| item).collect())
     }
 
-    /// The value of a setting that is a count above zero.
-    pub fn get_size(&self, name: &str) -> Result<usize, ConfigError> {
-        self.get::<NonZero<usize>>(name).map(NonZero::get)
-    }
-
     /// The error for a value that breaks this rule.
-    pub fn invalid(&self, name: &str, rule: String) -> ConfigError {
-        self.given(name).invalid(rule)
+    pub fn invalid(&self, setting: &Setting, rule: String) -> ConfigError {
+        self.given(setting).invalid(rule)
     }
 
     /// The error for a setting that contradicts another one.
-    pub fn conflict(&self, name: &str, rule: String) -> ConfigError {
-        self.given(name).conflict(rule)
+    pub fn conflict(&self, setting: &Setting, rule: String) -> ConfigError {
+        self.given(setting).conflict(rule)
     }
 
     /// An error unless the first time is shorter than the second.
-    pub fn check_shorter(&self, shorter: &str, longer: &str) -> Result<(), ConfigError> {
+    pub fn check_shorter(&self, shorter: &Setting, longer: &Setting) -> Result<(), ConfigError> {
         let short: Duration = self.get(shorter)?;
         let long: Duration = self.get(longer)?;
         if short < long {
             return Ok(());
         }
-        let rule = format!("{shorter} is {short:?}; it must be less than {longer}, {long:?}");
+        let (name, other) = (shorter.name, longer.name);
+        let rule = format!("{name} is {short:?}; it must be less than {other}, {long:?}");
         let changed = match self.given(shorter).origin {
             Origin::Default => longer,
             _ => shorter,
@@ -177,19 +179,28 @@ impl<T: FromStr<Err: fmt::Display>> SettingValue for Parsed<T> {
 mod tests {
     use super::*;
 
+    crate::settings! {
+        struct Mine in "ledger.mine." {
+            /// Token of the nodes.
+            token: String = secret(""),
+            /// Account that pays.
+            account: String = text(""),
+        }
+    }
+
     #[test]
     fn error_does_not_show_a_secret() {
-        static SETTINGS: &[Setting] = &[
-            Setting::secret("ledger.mine.token", "", "Token of the nodes"),
-            Setting::text("ledger.mine.account", "", "Account that pays"),
-        ];
-        let given = SETTINGS.iter().map(|it| it.given(Origin::Variable(it.variable()), "hidden"));
-        let values = SettingValues::defaults(SettingTable::new(SETTINGS)).override_with(given);
-        let invalid = |name| values.invalid(name, "it is too short".to_owned()).to_string();
+        let given =
+            Mine::SETTINGS.iter().map(|it| it.given(Origin::Variable(it.variable()), "hidden"));
+        let table = SettingTable::new(Mine::SETTINGS);
+        let values = SettingValues::defaults(table).override_with(given);
+        let Mine { token, account } = Mine::read(&values).unwrap();
+        assert_eq!([token, account], ["hidden"; 2]);
+        let invalid = |it| values.invalid(it, "it is too short".to_owned()).to_string();
         assert_eq!(
-            invalid("ledger.mine.token"),
+            invalid(&Mine::token),
             "the variable GRID_BATCH_LEDGER_MINE_TOKEN: ledger.mine.token is not shown; it is too short"
         );
-        assert!(invalid("ledger.mine.account").contains("is \"hidden\";"));
+        assert!(invalid(&Mine::account).contains("is \"hidden\";"));
     }
 }

@@ -11,20 +11,21 @@ use grid_batch_core::{
     UnresolvedBatch,
 };
 use grid_batch_http::{HttpClient, HttpError, HttpResponse, join, submission_answer};
-use grid_batch_service::{LedgerContext, LedgerType, Setting, StatusUrlResolver};
+use grid_batch_service::{LedgerContext, LedgerType, StatusUrlResolver, settings};
 use serde::{Deserialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 /// What `ledger.kind = "sequence"` means.
 pub const SEQUENCE: LedgerType =
-    LedgerType::new("sequence", |_| Ok(facts()), open).with_settings(SETTINGS);
+    LedgerType::new("sequence", |_| Ok(facts()), open).with_settings(&[SequenceSettings::SETTINGS]);
 
-/// The section `[ledger.sequence]` of the configuration.
-static SETTINGS: &[Setting] = &[Setting::number(
-    "ledger.sequence.height_margin",
-    "2",
-    "Number of blocks that must be left for a transaction; it is not sent if fewer are",
-)];
+settings! {
+    /// The section `[ledger.sequence]` of the configuration.
+    struct SequenceSettings in "ledger.sequence." {
+        /// Number of blocks that must be left for a transaction; it is not sent if fewer are.
+        height_margin: u32 = number("2"),
+    }
+}
 
 /// What the ledger does with transactions.
 pub const fn facts() -> LedgerFacts {
@@ -50,9 +51,9 @@ pub const fn facts() -> LedgerFacts {
 /// Makes the adapter.
 fn open(context: &LedgerContext<'_>) -> Result<Arc<dyn Ledger>, Box<dyn Error + Send + Sync>> {
     Ok(Arc::new(SequenceLedger {
-        client: HttpClient::new(context.http())?,
+        client: HttpClient::new(&context.http())?,
         nodes: context.nodes(),
-        height_margin: context.settings().get::<u32>("ledger.sequence.height_margin")?.into(),
+        height_margin: SequenceSettings::read(context.settings())?.height_margin.into(),
     }))
 }
 

@@ -117,7 +117,7 @@ fn check(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             flags::ledger_kinds()
         )));
     }
-    if config.ledger.lacks_name() {
+    if config.lacks_ledger_name() {
         let rule = LedgerConfig::NAME_RULE;
         return Err(Failure::configuration(format!("ledger.name is not set; {rule}")));
     }

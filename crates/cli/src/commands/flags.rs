@@ -23,41 +23,10 @@ fn registered() -> &'static [LedgerType] {
 
 /// The possible values of `ledger.kind`, for messages.
 pub(crate) fn ledger_kinds() -> String {
-    let types = LedgerType::known().iter().chain(registered());
-    let names: Vec<&str> = types.map(LedgerType::name).collect();
-    match names.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => "the name of a registered ledger".to_owned(),
-    }
+    LedgerType::kinds(registered())
 }
 
-/// The settings that help shows: those that most servers need.
-const SHOWN: [&str; 21] = [
-    "database",
-    "listen",
-    "log",
-    "log_format",
-    "ledger.kind",
-    "ledger.name",
-    "ledger.urls",
-    "ledger.request_timeout",
-    "ledger.key_file",
-    "services.*.strategy",
-    "evm.chain_id",
-    "gas_admins.*.key",
-    "pools.*.gas_admin",
-    "evm.maximum_gas_price",
-    "claims.name",
-    "claims.share",
-    "http.allowed_hosts",
-    "access.mode",
-    "poll.interval",
-    "poll.hold_after",
-    "retention.after",
-];
-
-/// The help text about the other settings.
+/// What help says of the other settings.
 pub(crate) const OF_SETTINGS: &str =
     "Every setting that `grid-batch config reference` describes is also a flag.";
 
@@ -79,13 +48,12 @@ pub(crate) fn settings() -> Vec<Arg> {
 
 fn flag(name: &SettingName) -> Arg {
     let flag = Arg::new(name.name.clone()).long(name.flag());
-    let is_shown = name.is_shown() && SHOWN.contains(&name.name.as_str());
-    let Some(setting) = name.setting.filter(|_| is_shown) else {
+    let Some(setting) = name.setting.filter(|_| name.is_shown()) else {
         return flag.hide(true);
     };
     let help = match setting.default {
-        "" => setting.help.to_owned(),
-        default => format!("{} [default: {default}]", setting.help),
+        "" => setting.help(),
+        default => format!("{} [default: {default}]", setting.help()),
     };
     let long_help = format!("{help}. {}", setting.guidance());
     let flag = flag.help(help).long_help(long_help);

@@ -26,7 +26,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         print_stdout(describe(&before));
         return Ok(if before.is_current() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    Store::open(&config.database, config.store.clone())?;
+    Store::open(&config.general.database, config.store_options())?;
     let SchemaVersion { found, known, .. } = before;
     print_stdout(match found {
         Some(found) if found == known => format!("the schema is up to date: {known}"),
@@ -37,7 +37,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn version(config: &Config) -> Result<SchemaVersion, Failure> {
-    Ok(Store::schema_version(&config.database, &config.store)?)
+    Ok(Store::schema_version(&config.general.database, &config.store_options())?)
 }
 
 pub(super) fn describe(version: &SchemaVersion) -> String {

@@ -24,17 +24,17 @@ pub(crate) enum Waited {
 pub(crate) fn for_database(config: &Config, shutdown: &Receiver<()>) -> Result<Waited, Failure> {
     const PAUSES: Backoff =
         Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(1) };
-    let started = Instant::now();
+    let (started, limit) = (Instant::now(), config.store.start_timeout.0);
     let mut failures = 0;
+    let options = config.store_options();
     // The start itself reports an error if there is no time to wait.
-    while let Some(left) = config.start_timeout.checked_sub(started.elapsed()) {
-        let Err(error) = Store::check_reachable(&config.database, &config.store) else { break };
+    while let Some(left) = limit.checked_sub(started.elapsed()) {
+        let Err(error) = Store::check_reachable(&config.general.database, &options) else { break };
         if !error.is_unavailable() {
             return Err(error.into());
         }
         if failures == 0 {
-            let limit = config.start_timeout.as_secs();
-            warn!(error = one_line(ErrorChain(&error).to_string()).as_str(), limit_seconds = limit;
+            warn!(error = one_line(ErrorChain(&error).to_string()).as_str(), limit_seconds = limit.as_secs();
                 "the database cannot be reached; waiting for it");
         }
         match shutdown.recv_timeout(PAUSES.whole_delay(failures).min(left)) {

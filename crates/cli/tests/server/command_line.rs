@@ -71,6 +71,34 @@ fn every_command_has_help() {
     }
 }
 
+/// The other settings stand in `config reference`.
+#[test]
+fn help_of_serve_has_at_most_150_lines() {
+    for (name, value) in [("COLUMNS", "80"), ("NO_COLUMNS", "")] {
+        let mut command = GRID_BATCH.command(["serve", "--help"]);
+        command.env_remove("COLUMNS").env(name, value);
+        let help = run(command).stdout;
+        let count = help.lines().count();
+        assert!(count <= 150, "{count} lines: {help}");
+        assert!(help.contains("`grid-batch config reference`"), "{help}");
+    }
+}
+
+#[test]
+fn flags_of_ledgers_that_are_compiled_in_are_shown() {
+    for command in ["serve", "config"] {
+        let help = run(GRID_BATCH.command([command, "--help"])).stdout;
+        for (flag, is_compiled_in) in [
+            ("--evm-", cfg!(feature = "evm")),
+            ("--gas-admins-", cfg!(feature = "evm")),
+            ("--pools-", cfg!(feature = "evm")),
+            ("--ledger-key-file", cfg!(feature = "scabbard")),
+        ] {
+            assert_eq!(help.contains(flag), is_compiled_in, "{command} {flag}: {help}");
+        }
+    }
+}
+
 #[test]
 fn invalid_arguments_are_reported_with_a_hint() {
     for (arguments, expected) in [

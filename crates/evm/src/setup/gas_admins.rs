@@ -7,7 +7,7 @@ use log::warn;
 
 use super::error::{EvmSetupError, invalid};
 use crate::{
-    settings::{EvmSettings, KeySource, PasswordSource},
+    settings::{EvmSettings, GasAdminSettings, KeySource, PasswordSource},
     signer::{GasAdminKey, GasAdminKeyError, RemoteSigner, TransactionSigner},
     values::parse_address,
 };
@@ -24,7 +24,7 @@ pub(super) fn signers<'a>(
     settings: &'a EvmSettings,
     http: &HttpOptions,
 ) -> Result<Vec<NamedSigner<'a>>, EvmSetupError> {
-    let admins = settings.gas_admins.iter();
+    let admins = settings.gas_admins.key.iter();
     admins
         .map(|(name, source)| Ok((name.as_str(), signer(settings, http, name, source)?)))
         .collect()
@@ -57,7 +57,7 @@ fn keystore_key(
     name: &str,
     file: &Path,
 ) -> Result<GasAdminKey, EvmSetupError> {
-    let password = settings.keystore_passwords.iter().find(|(of, _)| of == name);
+    let password = settings.gas_admins.password.iter().find(|(of, _)| of == name);
     let password = match password.map(|(_, source)| source) {
         Some(PasswordSource::File(file)) => first_line(read_secret(PASSWORD_FILE, file)?),
         Some(PasswordSource::Variable(variable)) => {
@@ -86,12 +86,12 @@ fn remote(
     url: &str,
 ) -> Result<RemoteSigner, EvmSetupError> {
     let account = parse_address(account).map_err(|error| {
-        invalid("gas_admins.*.key", format!("the address of a remote signer: {error}"))
+        invalid(GasAdminSettings::key.name, format!("the address of a remote signer: {error}"))
     })?;
     if url.starts_with("http://") && !is_local(url) {
         warn!(account:%; "transactions are signed over unencrypted HTTP; use https:// for the signer");
     }
-    let request_timeout = settings.signer_timeout.unwrap_or(http.connect_timeout);
+    let request_timeout = settings.testing.signer_timeout.unwrap_or(http.connect_timeout);
     let connect_timeout = http.connect_timeout.min(request_timeout);
     // The signer is not a node, so the pool is empty.
     let nodes = NodePool::default();

@@ -16,12 +16,15 @@ pub use error::EvmSetupError;
 pub use former_gas_admins::warn_of_former_gas_admins;
 
 use crate::{
-    gas::WatchedAccount, options::EvmOptions, rules::PoolRules, settings::EvmSettings,
+    gas::WatchedAccount,
+    options::EvmOptions,
+    rules::PoolRules,
+    settings::{EvmSettings, PoolSettings},
     signer::TransactionSigner,
 };
 
 /// The setting that names the pools.
-const POOLS: &str = "pools.*.gas_admin";
+const POOLS: &str = PoolSettings::gas_admin.name;
 
 /// The gas admins and pools of the settings, with keys, and the options of an adapter for them.
 pub struct EvmSetup {

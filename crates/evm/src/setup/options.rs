@@ -9,30 +9,34 @@ use super::{
 use crate::{
     options::{EvmOptions, OracleOptions},
     rules::PoolRules,
-    settings::EvmSettings,
+    settings::{ChainSettings, EvmSettings, PoolSettings},
     signer::TransactionSigner,
     values::{GasPrice, parse_address},
 };
 
 pub(super) fn options(
-    evm: &EvmSettings,
+    settings: &EvmSettings,
     connections: EvmConnections,
     signers: Vec<Arc<dyn TransactionSigner>>,
     rules: &PoolRules,
 ) -> Result<EvmOptions, EvmSetupError> {
-    let cap = gas_price_cap("evm.maximum_gas_price", &evm.maximum_gas_price)?;
-    let pool_caps = evm.pool_maximum_gas_price.iter().map(|(pool, price)| {
-        let name = "pools.*.maximum_gas_price";
+    let EvmSettings { chain: evm, pools, testing, .. } = settings;
+    let cap = gas_price_cap(ChainSettings::maximum_gas_price.name, &evm.maximum_gas_price)?;
+    let pool_caps = pools.maximum_gas_price.iter().map(|(pool, price)| {
+        let name = PoolSettings::maximum_gas_price.name;
         rules.pool(pool).map_err(|error| invalid(name, error))?;
         Ok((parsed(name, parse_address(pool))?, gas_price_cap(name, price)?))
     });
-    let oracle = evm.oracle_url.clone();
+    let oracle = evm.oracle_url.clone().map(|(url, pointer)| OracleOptions {
+        url,
+        pointer: pointer.unwrap_or_else(|| testing.oracle_field.clone()),
+    });
     Ok(EvmOptions {
         signers,
         pool_caps: pool_caps.collect::<Result<_, EvmSetupError>>()?,
         rules: rules.clone(),
         maximum_tip: maximum_tip(cap),
-        oracle: oracle.map(|url| OracleOptions { url, pointer: evm.oracle_field.clone() }),
+        oracle,
         oracle_first: evm.oracle_first,
         gate_interval: evm.gate_interval,
         confirmations: evm.confirmations,

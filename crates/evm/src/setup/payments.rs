@@ -10,19 +10,21 @@ use super::{
 use crate::{
     beneficiaries::AllowedBeneficiaries,
     rules::PoolRules,
-    settings::EvmSettings,
+    settings::{EvmSettings, PoolSettings},
     values::{parse_address, parse_amount},
 };
 
 impl EvmSettings {
     /// How much may be scheduled from each pool. No key is read, because commands obey the limits as well.
     pub fn payment_limits(&self) -> Result<PaymentLimits, EvmSetupError> {
-        let pools = self.pools.iter().map(|(pool, _)| parsed(POOLS, parse_address(pool)));
+        let pools = self.pools.gas_admin.iter().map(|(pool, _)| parsed(POOLS, parse_address(pool)));
         let pools = pools.collect::<Result<BTreeSet<Address>, EvmSetupError>>()?;
-        let per_day = "pools.*.maximum_payments_per_day";
+        let PoolSettings { maximum_payment, maximum_payments_per_day, .. } = &self.pools;
+        let (payment, day) =
+            (PoolSettings::maximum_payment, PoolSettings::maximum_payments_per_day);
         Ok(PaymentLimits {
-            payment: amounts("pools.*.maximum_payment", &self.maximum_payment, &pools)?,
-            day: amounts(per_day, &self.maximum_payments_per_day, &pools)?,
+            payment: amounts(payment.name, maximum_payment, &pools)?,
+            day: amounts(day.name, maximum_payments_per_day, &pools)?,
         })
     }
 }
@@ -52,16 +54,19 @@ pub(super) fn beneficiaries(
     config: &EvmSettings,
     rules: &PoolRules,
 ) -> Result<AllowedBeneficiaries, EvmSetupError> {
-    let name = "pools.*.beneficiaries";
-    let allowed = config.beneficiaries.iter().map(|(pool, beneficiary)| {
-        let pool = match pool {
-            None => None,
-            Some(pool) => {
-                rules.pool(pool).map_err(|error| invalid(name, error))?;
-                Some(parsed(name, parse_address(pool))?)
-            }
-        };
-        Ok((pool, parsed(name, parse_address(beneficiary))?))
-    });
-    Ok(AllowedBeneficiaries::new(allowed.collect::<Result<Vec<_>, EvmSetupError>>()?))
+    let name = PoolSettings::beneficiaries.name;
+    let mut allowed = Vec::new();
+    for (pool, beneficiaries) in &config.pools.beneficiaries {
+        for beneficiary in beneficiaries {
+            let pool = match pool.as_str() {
+                "*" => None,
+                pool => {
+                    rules.pool(pool).map_err(|error| invalid(name, error))?;
+                    Some(parsed(name, parse_address(pool))?)
+                }
+            };
+            allowed.push((pool, parsed(name, parse_address(beneficiary))?));
+        }
+    }
+    Ok(AllowedBeneficiaries::new(allowed))
 }

@@ -19,11 +19,11 @@ pub(super) fn watched_accounts(
     signers: &[Arc<dyn TransactionSigner>],
 ) -> Result<Vec<WatchedAccount>, EvmSetupError> {
     let watched = |(name, signer): (&&str, &Arc<dyn TransactionSigner>)| {
-        let own = config.pools.iter().filter(|(_, admin)| admin == name);
+        let own = config.pools.gas_admin.iter().filter(|(_, admin)| admin == name);
         let pools = own.map(|(pool, _)| parsed(POOLS, parse_address(pool)));
         Ok(WatchedAccount {
             name: (*name).to_owned(),
-            account: AccountScopeId::new(config.chain_id, signer.address()),
+            account: AccountScopeId::new(config.chain.chain_id, signer.address()),
             pools: pools.collect::<Result<_, EvmSetupError>>()?,
         })
     };
@@ -36,7 +36,7 @@ pub(super) fn rules(
     names: &[&str],
     signers: &[Arc<dyn TransactionSigner>],
 ) -> Result<PoolRules, EvmSetupError> {
-    if config.pools.is_empty() {
+    if config.pools.gas_admin.is_empty() {
         return Err(EvmSetupError::Missing {
             name: POOLS,
             rule: "it must be the gas admin of each pool, such as gas_admin = \"treasury\" in the section \
@@ -44,14 +44,14 @@ pub(super) fn rules(
         });
     }
     let mut pools: Vec<(Address, AccountScopeId)> = Vec::new();
-    for (pool, name) in &config.pools {
+    for (pool, name) in &config.pools.gas_admin {
         let signer = names.iter().position(|other| other == name).map(|index| &signers[index]);
         let signer = signer.ok_or_else(|| EvmSetupError::UnknownGasAdmin(name.clone()))?;
         let pool = parsed(POOLS, parse_address(pool))?;
         if pools.iter().any(|(other, _)| *other == pool) {
             return Err(invalid(POOLS, format!("the pool {pool} is listed twice")));
         }
-        let account = AccountScopeId::new(config.chain_id, signer.address());
+        let account = AccountScopeId::new(config.chain.chain_id, signer.address());
         info!(gas_admin = name.as_str(), account:%, pool:%; "pool configured");
         pools.push((pool, account));
     }

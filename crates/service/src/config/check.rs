@@ -1,15 +1,16 @@
 //! Rules about several settings together.
 
-use std::time::Duration;
-
 use grid_batch_core::PeerService;
-use grid_batch_settings::{ConfigError, Origin};
+use grid_batch_settings::{ConfigError, Origin, Setting};
 use grid_batch_support::redact_password;
 
-use super::{Config, LedgerConfig};
+use super::{ClaimsConfig, Config, LedgerConfig, RetentionConfig, ServicesConfig};
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.check_scheduling()?;
+        self.check_listen()?;
+        self.check_access()?;
         self.check_expiries()?;
         self.check_retention()?;
         self.check_services()?;
@@ -18,7 +19,7 @@ impl Config {
 
     /// With equal expiries, a batch is taken only while enough of the lease is left to send it.
     fn check_expiries(&self) -> Result<(), ConfigError> {
-        let (idle, full) = (self.claims.idle_expiry, self.claims.full_expiry);
+        let (idle, full) = (self.claims.idle_expiry, self.times().full_expiry);
         let longest = self.longest_submission();
         if full >= idle + longest || (full == idle && full > longest) {
             return Ok(());
@@ -30,16 +31,11 @@ impl Config {
              submitted",
             idle + longest,
         );
-        let changed = match self.settings.given("claims.full_expiry").origin {
-            Origin::Default => "claims.idle_expiry",
-            _ => "claims.full_expiry",
+        let changed = match self.settings.given(&ClaimsConfig::full_expiry).origin {
+            Origin::Default => ClaimsConfig::idle_expiry,
+            _ => ClaimsConfig::full_expiry,
         };
-        Err(self.settings.conflict(changed, rule))
-    }
-
-    /// Ended batches must be kept for longer than this: until then the ledger may still report them.
-    pub fn retention_limit(&self) -> Duration {
-        self.ledger.late_arrival_limit.max(self.poll.give_up_after)
+        Err(self.settings.conflict(&changed, rule))
     }
 
     fn check_retention(&self) -> Result<(), ConfigError> {
@@ -52,40 +48,36 @@ impl Config {
              poll.give_up_after, {limit:?}, or what is known about a batch would be removed while the ledger \
              may still report it",
         );
-        Err(self.settings.conflict("retention.after", rule))
+        Err(self.settings.conflict(&RetentionConfig::after, rule))
     }
 
     fn check_services(&self) -> Result<(), ConfigError> {
-        let LedgerConfig { kind: Some(kind), facts: Some(facts), urls, services, .. } =
-            &self.ledger
-        else {
-            return Ok(());
-        };
-        let (setting, rule) = match (facts.one_node_for_service, urls.len(), services.len()) {
+        let (Some(kind), Some(facts)) = (&self.ledger.kind, self.facts()) else { return Ok(()) };
+        let (urls, nodes) = (self.ledger.urls.len(), self.services.node.len());
+        let (setting, rule) = match (facts.one_node_for_service, urls, nodes) {
             (false, _, 1..) => (
-                "services.*.node",
+                ServicesConfig::node,
                 format!(
                     "services.*.node is for a ledger whose services are at one node each; ledger.kind is {kind}, so \
                      list its nodes in ledger.urls"
                 ),
             ),
             (true, 2.., _) => (
-                "ledger.urls",
+                LedgerConfig::urls,
                 format!(
-                    "ledger.urls has {} URLs; a {kind} service is at one node, so give at most one URL, for \
+                    "ledger.urls has {urls} URLs; a {kind} service is at one node, so give at most one URL, for \
                      the services that have no services.*.node, and name the nodes of other services \
                      there; other nodes of the same circuit have ids of their own and belong in \
-                     services.*.peers",
-                    urls.len()
+                     services.*.peers"
                 ),
             ),
             _ => return Ok(()),
         };
-        Err(self.conflict(setting, rule))
+        Err(self.conflict(&setting, rule))
     }
 
     /// The error for a setting, whose first entry is named if it has entries.
-    fn conflict(&self, setting: &str, rule: String) -> ConfigError {
+    fn conflict(&self, setting: &Setting, rule: String) -> ConfigError {
         match self.settings.entries(setting).next() {
             Some(given) => given.conflict(rule),
             None => self.settings.conflict(setting, rule),
@@ -93,8 +85,8 @@ impl Config {
     }
 
     fn check_peers(&self) -> Result<(), ConfigError> {
-        let peers = &self.ledger.peers;
-        let rule = match self.ledger.facts {
+        let peers = &self.services.peers;
+        let rule = match self.facts() {
             Some(facts) if !facts.one_node_for_service && !peers.is_empty() => {
                 "services.*.peers is for a ledger whose services are at one node each; list all nodes of another \
                  ledger in ledger.urls"
@@ -102,7 +94,7 @@ impl Config {
             }
             _ => match peers
                 .iter()
-                .find(|peer| self.ledger.node_of(&peer.service) == Some(&peer.url))
+                .find(|peer| self.node_of(&peer.service) == Some(&peer.url))
             {
                 Some(PeerService { service, url, .. }) => format!(
                     "services.*.peers names the node of {service} itself, {}; it must be another node \
@@ -112,6 +104,6 @@ impl Config {
                 None => return Ok(()),
             },
         };
-        Err(self.conflict("services.*.peers", rule))
+        Err(self.conflict(&ServicesConfig::peers, rule))
     }
 }

@@ -6,37 +6,43 @@ use std::{
 use grid_batch_core::{Ledger, LedgerFacts, ScopeIdError, ServiceId};
 use grid_batch_settings::{ConfigError, Origin, Setting, SettingValues};
 
-use super::scheduling::KEEPS_ORDER;
+use super::{LedgerConfig, scheduling::KEEPS_ORDER};
 use crate::{BUILT_IN_LEDGERS, BuiltIn, LedgerContext};
 
 /// A kind of ledger, by the name that `ledger.kind` has for it. All rules about it follow from its facts.
 ///
 /// ```
 /// use grid_batch_core::LedgerFacts;
-/// use grid_batch_service::{Config, LedgerType, Setting};
+/// use grid_batch_service::{Config, LedgerConfig, LedgerType, settings};
 ///
-/// static SETTINGS: &[Setting] =
-///     &[Setting::number("ledger.mine.margin", "10", "Blocks that are left until a deadline").between(1, 1000)];
+/// settings! {
+///     struct MySettings in "ledger.mine." {
+///         /// Blocks that are left until a deadline.
+///         ///
+///         /// Raise it if blocks come fast.
+///         margin: u32 = number("10").between(1, 1000),
+///     }
+/// }
 ///
 /// let mine = LedgerType::new(
 ///     "mine",
-///     |settings| Ok(LedgerFacts::weakest(settings.get("ledger.late_arrival_limit")?)),
+///     |settings| Ok(LedgerFacts::weakest(LedgerConfig::read(settings)?.late_arrival_limit)),
 ///     |context| {
-///         let margin = context.settings().get_size("ledger.mine.margin")?;
+///         let MySettings { margin } = MySettings::read(context.settings())?;
 ///         Err(format!("nothing listens at {:?}, {margin} blocks are left", context.urls()).into())
 ///     },
 /// )
-/// .with_settings(SETTINGS);
+/// .with_settings(&[MySettings::SETTINGS]);
 /// let variables = [("GRID_BATCH_LEDGER_KIND", "mine"), ("GRID_BATCH_LEDGER_MINE_MARGIN", "12")];
 /// let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
 /// let config = Config::load_with_ledgers(&[mine], None, variables.into_iter(), Vec::new())?;
-/// assert_eq!(config.ledger.kind, Some("mine"));
+/// assert_eq!(config.ledger.kind.as_deref(), Some("mine"));
 /// # Ok::<(), grid_batch_service::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerType {
     pub(crate) name: &'static str,
-    pub(crate) settings: &'static [Setting],
+    pub(crate) settings: &'static [&'static [Setting]],
     pub(crate) facts: FactsFn,
     /// Checks the settings of the ledger, also if another kind is configured and one of them is given.
     pub(crate) check_settings: fn(&SettingValues) -> Result<(), ConfigError>,
@@ -82,10 +88,10 @@ impl LedgerType {
         }
     }
 
-    /// Declares the settings of the ledger. Their names begin with `ledger.NAME.`: they are the section `[ledger.NAME]`
-    /// of the file, and have environment variables and flags like all others.
+    /// Declares the settings of the ledger, in sections. Their names begin with `ledger.NAME.`: they are the section
+    /// `[ledger.NAME]` of the file, and have environment variables and flags like all others.
     #[must_use]
-    pub const fn with_settings(self, settings: &'static [Setting]) -> Self {
+    pub const fn with_settings(self, settings: &'static [&'static [Setting]]) -> Self {
         Self { settings, ..self }
     }
 
@@ -95,19 +101,25 @@ impl LedgerType {
     }
 
     /// The settings that it declares.
-    pub const fn settings(&self) -> &'static [Setting] {
-        self.settings
+    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> + Clone + use<> {
+        self.settings.iter().copied().flatten()
     }
 
     /// Whether one of its settings has another value than by default.
     fn has_given(&self, settings: &SettingValues) -> bool {
-        let mut given = self.settings.iter().flat_map(|setting| settings.all_of(setting));
+        let mut given = self.settings().flat_map(|setting| settings.all_of(setting));
         given.any(|given| given.origin != Origin::Default)
     }
 
     /// What its ledgers do with batches, with these settings.
     pub fn facts(&self, settings: &SettingValues) -> Result<LedgerFacts, ConfigError> {
         (self.facts)(settings)
+    }
+
+    /// What `ledger.kind` can be with these registered types, for messages.
+    pub fn kinds(registered: &[Self]) -> String {
+        let names = Self::known().iter().chain(registered).map(|it| it.name.to_owned());
+        alternatives(names).unwrap_or_else(|| "the name of a registered ledger".to_owned())
     }
 
     /// The types of ledgers whose adapters are compiled in.
@@ -129,12 +141,19 @@ pub(super) fn missing_ledgers() -> Vec<&'static str> {
 pub(crate) static KIND_RULE: LazyLock<String> = LazyLock::new(|| rule_of(LedgerType::known()));
 
 fn rule_of<'a>(ledgers: impl IntoIterator<Item = &'a LedgerType>) -> String {
-    let names: Vec<String> =
-        ledgers.into_iter().map(|ledger| format!("{:?}", ledger.name)).collect();
-    match names.split_last() {
-        Some((last, [])) => format!("it must be {last}"),
-        Some((last, others)) => format!("it must be {} or {last}", others.join(", ")),
-        None => "this build has no adapter".to_owned(),
+    let names = ledgers.into_iter().map(|ledger| format!("{:?}", ledger.name));
+    alternatives(names).map_or_else(
+        || "this build has no adapter".to_owned(),
+        |names| format!("it must be {names}"),
+    )
+}
+
+/// These names as a text, such as `a, b or c`; `None` if there is none.
+pub(super) fn alternatives(names: impl Iterator<Item = String>) -> Option<String> {
+    let names: Vec<String> = names.collect();
+    match names.split_last()? {
+        (last, []) => Some(last.clone()),
+        (last, others) => Some(format!("{} or {last}", others.join(", "))),
     }
 }
 
@@ -152,7 +171,7 @@ impl ConfiguredType {
         registered: &[LedgerType],
     ) -> Result<Option<Self>, ConfigError> {
         let known = || LedgerType::known().iter().chain(registered);
-        let name: String = settings.get("ledger.kind")?;
+        let name = settings.get::<Option<String>>(&LedgerConfig::kind)?.unwrap_or_default();
         let is_checked = |ledger: &&LedgerType| ledger.name == name || ledger.has_given(settings);
         known().filter(is_checked).try_for_each(|ledger| (ledger.check_settings)(settings))?;
         if name.is_empty() {
@@ -164,18 +183,18 @@ impl ConfiguredType {
             } else {
                 rule_of(known())
             };
-            return Err(settings.invalid("ledger.kind", rule));
+            return Err(settings.invalid(&LedgerConfig::kind, rule));
         };
         let facts = ledger.facts(settings)?;
         if let Err(error) = facts.check() {
-            return Err(settings.invalid("ledger.kind", error.to_string()));
+            return Err(settings.invalid(&LedgerConfig::kind, error.to_string()));
         }
         Ok(Some(Self { ledger, facts }))
     }
 
     /// Whether its ledgers keep the order of arrival if the settings say so.
     pub(super) fn may_keep_order(&self) -> bool {
-        self.ledger.settings.iter().any(|setting| setting.name == KEEPS_ORDER)
+        self.ledger.settings().any(|setting| setting.name == KEEPS_ORDER)
     }
 }
 
@@ -186,11 +205,11 @@ mod tests {
     use grid_batch_core::{AbsenceRule, LedgerFacts, StrategyKind};
 
     use super::{FactsFn, LedgerType};
-    use crate::{Config, Setting};
+    use crate::{Config, LedgerConfig, Setting, settings};
 
     /// A ledger that is not known: it promises nothing.
     const MINE: LedgerType =
-        mine(|settings| Ok(LedgerFacts::weakest(settings.get("ledger.late_arrival_limit")?)));
+        mine(|values| Ok(LedgerFacts::weakest(LedgerConfig::read(values)?.late_arrival_limit)));
 
     const fn mine(facts: FactsFn) -> LedgerType {
         LedgerType::new("mine", facts, |_| Err("it has no adapter".into()))
@@ -204,7 +223,7 @@ mod tests {
     }
 
     fn facts(kind: &str) -> LedgerFacts {
-        load(&[], &[("ledger.kind", kind)]).unwrap().ledger.facts.unwrap()
+        load(&[], &[("ledger.kind", kind)]).unwrap().facts().unwrap()
     }
 
     #[test]
@@ -237,7 +256,7 @@ mod tests {
         let rule = "because this build has no adapter for evm; build it with --features evm";
         std::fs::write(&file, "[evm]\nchain_id = 1\n").unwrap();
         let error = Config::load(Some(&file), empty(), Vec::new()).unwrap_err().to_string();
-        assert!(error.ends_with(&format!("there is no setting evm, {rule}")), "{error}");
+        assert!(error.ends_with(&format!("there is no setting evm.chain_id, {rule}")), "{error}");
         let variable = ("GRID_BATCH_EVM_CHAIN_ID".to_owned(), "1".to_owned());
         let error = Config::load(None, [variable].into_iter(), Vec::new()).unwrap_err().to_string();
         assert!(error.ends_with(&format!("setting GRID_BATCH_EVM_CHAIN_ID, {rule}")), "{error}");
@@ -247,9 +266,9 @@ mod tests {
     fn settings_can_name_a_registered_ledger() {
         let kind = ("ledger.kind", "mine");
         let config = load(&[MINE], &[kind, ("ledger.name", "a")]).unwrap();
-        assert_eq!(config.ledger.kind, Some("mine"));
-        assert_eq!(config.ledger.facts.unwrap().absence_rule(), AbsenceRule::Never);
-        assert!(load(&[MINE], &[kind]).unwrap().ledger.lacks_name());
+        assert_eq!(config.ledger.kind.as_deref(), Some("mine"));
+        assert_eq!(config.facts().unwrap().absence_rule(), AbsenceRule::Never);
+        assert!(load(&[MINE], &[kind]).unwrap().lacks_ledger_name());
         let error = load(&[MINE], &[kind, ("services.*.strategy", "pipeline")]).unwrap_err();
         assert!(error.ends_with("ledger.kind is mine: use serial"), "{error}");
         let error = load(&[MINE], &[("ledger.kind", "other")]).unwrap_err();
@@ -268,15 +287,18 @@ mod tests {
         assert!(error.contains("proves_absence is declared, but nodes forget"), "{error}");
     }
 
-    static OF_MINE: &[Setting] = &[
-        Setting::number("ledger.mine.margin", "10", "Blocks that are left until a deadline")
-            .between(1, 1000),
-        Setting::text("ledger.mine.account", "", "Account that pays"),
-    ];
+    settings! {
+        struct OfMine in "ledger.mine." {
+            /// Blocks that are left until a deadline.
+            margin: u32 = number("10").between(1, 1000),
+            /// Account that pays.
+            account: String = text(""),
+        }
+    }
 
     #[test]
     fn settings_of_a_registered_ledger_are_like_all_others() {
-        let mine = [MINE.with_settings(OF_MINE)];
+        let mine = [MINE.with_settings(&[OfMine::SETTINGS])];
         let variables =
             |name: &str, text: &str| [(format!("GRID_BATCH_{name}"), text.to_owned())].into_iter();
         let directory = tempfile::tempdir().unwrap();
@@ -284,11 +306,15 @@ mod tests {
         std::fs::write(&file, "[ledger]\nkind = \"mine\"\n[ledger.mine]\nmargin = 11\n").unwrap();
         let load =
             |variables, flags| Config::load_with_ledgers(&mine, Some(&file), variables, flags);
-        let margin = |config: Config| config.settings().get_size("ledger.mine.margin").unwrap();
+        let margin = |config: Config| {
+            let OfMine { margin, account } = OfMine::read(&config.settings).unwrap();
+            assert_eq!(account, "");
+            margin
+        };
         let nothing = || variables("LEDGER_KIND", "mine");
         assert_eq!(margin(load(nothing(), Vec::new()).unwrap()), 11);
         assert_eq!(margin(load(variables("LEDGER_MINE_MARGIN", "12"), Vec::new()).unwrap()), 12);
-        let flag = |text: &str| vec![(OF_MINE[0].name.to_owned(), text.to_owned())];
+        let flag = |text: &str| vec![(OfMine::margin.name.to_owned(), text.to_owned())];
         assert_eq!(margin(load(nothing(), flag("13")).unwrap()), 13);
         let error = load(nothing(), flag("2000")).unwrap_err().to_string();
         assert_eq!(
@@ -313,12 +339,12 @@ mod tests {
         for (content, ledgers, part) in [
             (
                 "margin = \"x\"",
-                &[MINE.with_settings(OF_MINE)][..],
+                &[MINE.with_settings(&[OfMine::SETTINGS])][..],
                 ":2: ledger.mine.margin is \"x\"; it must be a number",
             ),
             (
                 "margins = 3",
-                &[MINE.with_settings(OF_MINE)],
+                &[MINE.with_settings(&[OfMine::SETTINGS])],
                 ":2: there is no setting ledger.mine.margins; did you mean ledger.mine.margin?",
             ),
             ("margin = 3", &[MINE], ":1: there is no setting ledger.mine"),
@@ -350,10 +376,11 @@ mod tests {
 
     #[test]
     fn settings_of_a_ledger_are_in_its_section() {
-        let error = load(&[LedgerType { name: "other", ..MINE }.with_settings(OF_MINE)], &[]);
+        let error =
+            load(&[LedgerType { name: "other", ..MINE }.with_settings(&[OfMine::SETTINGS])], &[]);
         let error = error.unwrap_err();
         assert!(error.contains("ledger.mine.margin, which is not in [ledger.other]"), "{error}");
-        static FILE: &[Setting] = &[Setting::text("ledger.urls.file", "", "A file")];
+        static FILE: &[&[Setting]] = &[&[Setting::text("ledger.urls.file", "", &["A file."])]];
         let error = load(&[LedgerType { name: "urls", ..MINE }.with_settings(FILE)], &[]);
         let error = error.unwrap_err();
         assert!(error.contains("its variable is that of ledger.urls"), "{error}");

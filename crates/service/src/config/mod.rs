@@ -3,93 +3,105 @@
 
 mod access;
 mod check;
-mod claims;
+mod general;
+mod http;
+mod instance;
 mod intake;
 mod ledger;
 mod ledger_type;
-mod listen;
-mod poll;
+mod old;
+mod options;
 mod print;
-mod retention;
+mod processing;
 mod scheduling;
+mod services;
 mod table;
+mod testing;
 #[cfg(test)]
 mod tests;
 mod times;
-mod webhooks;
 
-use std::{num::NonZero, path::Path, sync::Arc, time::Duration};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, SchedulingRules};
-use grid_batch_queuer::QueueOptions;
+use grid_batch_core::{Clock, SystemClock};
+use grid_batch_nodes::NodePool;
 use grid_batch_settings::{
-    ConfigError, DurationOrZero, LogFilter, LogFormat, OldName, ReadableSecret, SettingTable,
-    SettingValues, SourceValues,
+    ConfigError, OldName, ReadableSecret, SettingTable, SettingValues, SourceValues,
 };
-use grid_batch_store::{DatabaseClock, DatabaseUrl, DelayOptions, StoreOptions};
-use grid_batch_submitter::SubmitterOptions;
-use grid_batch_webhooks::DeliveryOptions;
+use grid_batch_store::DatabaseClock;
+#[cfg(feature = "evm")]
+use grid_batch_withdrawals::PaymentLimits;
 use log::warn;
 
 pub use access::AccessConfig;
-pub use claims::ClaimsConfig;
+pub use general::GeneralConfig;
+pub use http::HttpConfig;
+pub use instance::{ClaimsConfig, StoreConfig};
 pub use intake::IntakeConfig;
 pub use ledger::LedgerConfig;
 pub(crate) use ledger_type::{Adapter, KIND_RULE};
 pub use ledger_type::{FactsFn, LedgerType, OpenLedgerFn};
-pub use listen::{ListenConfig, TlsFiles};
-pub use poll::PollConfig;
-pub use retention::RetentionConfig;
+pub use processing::{EventsConfig, PollConfig, RetentionConfig, SubmitConfig, WebhooksConfig};
+pub use services::ServicesConfig;
 pub use table::SETTINGS;
+pub use testing::TestingConfig;
 
 use ledger_type::ConfiguredType;
-use times::Times;
 
-/// All settings, checked.
-#[derive(Debug, Clone)]
+/// The longest value of many settings: with a longer one, given by mistake, the server would stand still for as long.
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// All settings, checked: `poll.interval` is the field `interval` of `poll`. What follows from several settings is a
+/// method.
+#[derive(Clone)]
 pub struct Config {
-    /// Where batches are stored.
-    pub database: DatabaseUrl,
-    /// Where the HTTP interface listens.
-    pub listen: ListenConfig,
-    /// Who may use it.
-    pub access: AccessConfig,
-    /// The log filter, in the syntax of `env_logger`.
-    pub log: String,
-    /// The format of the log.
-    pub log_format: LogFormat,
-    /// How often the log counts batches.
-    pub log_counts: Duration,
-    /// The ledger.
+    /// The settings outside of sections.
+    pub general: GeneralConfig,
+    /// The ledger, and how requests to it are made.
     pub ledger: LedgerConfig,
+    /// What the settings say of services.
+    pub services: ServicesConfig,
     /// How the database is used.
-    pub store: StoreOptions,
-    /// How long a server that starts waits for its database.
-    pub start_timeout: Duration,
+    pub store: StoreConfig,
     /// How services are divided among instances.
     pub claims: ClaimsConfig,
-    /// The longest request body, in bytes.
-    pub body_limit: usize,
-    /// Which requests are answered, and which batches are accepted.
+    /// How the HTTP interface listens, and which requests it answers.
+    pub http: HttpConfig,
+    /// Who may use the HTTP interface.
+    pub access: AccessConfig,
+    /// Which batches are accepted.
     pub intake: IntakeConfig,
-    /// How batches are taken from the store.
-    pub queue: QueueOptions,
-    /// How long a batch is delayed after an attempt that certainly failed, and when it is held.
-    pub delays: DelayOptions,
-    /// The greatest number of batches that may be under way for the ledger.
-    pub in_flight: usize,
-    /// The greatest number of batches under submission at one node.
-    pub node_concurrency: usize,
     /// How batches are submitted.
-    pub submit: SubmitterOptions,
+    pub submit: SubmitConfig,
     /// How the ledger is polled.
     pub poll: PollConfig,
     /// When ended batches are removed.
     pub retention: RetentionConfig,
+    /// Which events are written.
+    pub events: EventsConfig,
     /// How events are delivered to webhooks.
-    pub webhooks: DeliveryOptions,
-    settings: SettingValues,
-    adapter: Option<Adapter>,
+    pub webhooks: WebhooksConfig,
+    /// What only tests set.
+    pub testing: TestingConfig,
+    /// The value of each setting, and where it was given.
+    pub(crate) settings: SettingValues,
+    ledger_type: Option<ConfiguredType>,
+    clock: DatabaseClock,
+    /// The clock of this machine, whose time of day shows at once that the machine was suspended. The database's is
+    /// measured rarely.
+    pub(crate) machine_clock: Arc<dyn Clock>,
+    /// What all parts know of the ledger's nodes.
+    pub(crate) nodes: NodePool,
+    /// The limits of what is scheduled from pools.
+    #[cfg(feature = "evm")]
+    pub(crate) payment_limits: Arc<PaymentLimits>,
+}
+
+/// Where each value was given. The values may be secrets.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 impl Config {
@@ -109,7 +121,7 @@ impl Config {
     /// let variables = [("GRID_BATCH_LISTEN".to_owned(), "127.0.0.1:1".to_owned())];
     /// let flag = ("poll.interval".to_owned(), "3s".to_owned());
     /// let config = Config::load(None, variables.into_iter(), vec![flag])?;
-    /// assert_eq!(config.listen.addresses[0].to_string(), "127.0.0.1:1");
+    /// assert_eq!(config.general.listen[0].to_string(), "127.0.0.1:1");
     /// assert_eq!(config.poll.interval.as_secs(), 3);
     /// # Ok::<(), grid_batch_service::ConfigError>(())
     /// ```
@@ -154,33 +166,29 @@ impl Config {
 
     fn from_settings(settings: SettingValues, ledgers: &[LedgerType]) -> Result<Self, ConfigError> {
         settings.check()?;
-        let ledger_type = ConfiguredType::from_settings(&settings, ledgers)?;
-        let times = Times::from_settings(&settings)?;
-        let store = store_options(&settings, ledger_type.as_ref())?;
-        let listen = ListenConfig::from_settings(&settings)?;
+        let machine_clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let config = Self {
-            database: settings.get_parsed("database")?,
-            access: AccessConfig::from_settings(&settings, &listen, ledger_type.as_ref())?,
-            listen,
-            log: settings.get::<LogFilter>("log")?.as_str().to_owned(),
-            log_format: settings.get("log_format")?,
-            log_counts: settings.get("testing.log_counts")?,
-            ledger: LedgerConfig::from_settings(&settings, ledger_type.as_ref(), &times)?,
-            queue: queue_options(&settings, &store.scheduling, &times)?,
-            store,
-            start_timeout: settings.get::<DurationOrZero>("store.start_timeout")?.0,
-            claims: ClaimsConfig::from_settings(&settings, &times)?,
-            body_limit: settings.get_size("intake.body_limit")?,
-            intake: IntakeConfig::from_settings(&settings)?,
-            delays: delay_options(&settings)?,
-            in_flight: settings.get_size("submit.in_flight")?,
-            node_concurrency: settings.get_size("submit.concurrency")?.div_ceil(2),
-            submit: submitter_options(&settings, &times)?,
-            poll: PollConfig::from_settings(&settings, &times)?,
-            retention: RetentionConfig::from_settings(&settings)?,
-            webhooks: webhooks::delivery_options(&settings)?,
-            adapter: ledger_type.map(|it| it.ledger.adapter),
+            ledger_type: ConfiguredType::from_settings(&settings, ledgers)?,
+            general: GeneralConfig::read(&settings)?,
+            ledger: LedgerConfig::read(&settings)?,
+            services: ServicesConfig::read(&settings)?,
+            store: StoreConfig::read(&settings)?,
+            claims: ClaimsConfig::read(&settings)?,
+            http: HttpConfig::read(&settings)?,
+            access: AccessConfig::read(&settings)?,
+            intake: IntakeConfig::read(&settings)?,
+            submit: SubmitConfig::read(&settings)?,
+            poll: PollConfig::read(&settings)?,
+            retention: RetentionConfig::read(&settings)?,
+            events: EventsConfig::read(&settings)?,
+            webhooks: WebhooksConfig::read(&settings)?,
+            testing: TestingConfig::read(&settings)?,
             settings,
+            clock: DatabaseClock::new(Arc::clone(&machine_clock)),
+            machine_clock,
+            nodes: NodePool::default(),
+            #[cfg(feature = "evm")]
+            payment_limits: Arc::default(),
         };
         config.check()?;
         Ok(config)
@@ -188,12 +196,7 @@ impl Config {
 
     /// How the adapter of the configured ledger is made; `None` if its kind is not set.
     pub(crate) fn adapter(&self) -> Option<Adapter> {
-        self.adapter
-    }
-
-    /// The value of each setting.
-    pub(crate) fn settings(&self) -> &SettingValues {
-        &self.settings
+        self.ledger_type.map(|it| it.ledger.adapter)
     }
 
     /// The names of earlier releases under which values were given.
@@ -204,7 +207,7 @@ impl Config {
     /// Each file with a secret, and a database file, that other users can read, and each secret that was
     /// given as a flag.
     pub fn readable_secrets(&self) -> Vec<ReadableSecret> {
-        self.settings.readable_secrets(self.database.file())
+        self.settings.readable_secrets(self.general.database.file())
     }
 
     /// Warns of the [`readable_secrets`](Self::readable_secrets) and the [`old_names`](Self::old_names).
@@ -215,95 +218,22 @@ impl Config {
 
     /// The same configuration for a machine with this clock.
     pub(crate) fn with_clock(&self, clock: &Arc<dyn Clock>) -> Self {
-        let mut config = self.clone();
-        config.store.clock = DatabaseClock::new(Arc::clone(clock));
-        // The machine's time of day shows at once that it was suspended; the database's is measured rarely.
-        config.queue.clock = Arc::clone(clock);
-        config
+        let (clock, machine_clock) = (DatabaseClock::new(Arc::clone(clock)), Arc::clone(clock));
+        Self { clock, machine_clock, ..self.clone() }
     }
 
     /// The same configuration, in which all parts share what they know of the ledger's nodes.
     pub(crate) fn with_nodes(&self, clock: &Arc<dyn Clock>) -> Self {
-        let mut config = self.clone();
-        let nodes = config.ledger.node_pool(clock);
-        config.ledger.http.nodes = nodes.clone();
-        config.ledger.socket.nodes = nodes;
-        config
+        Self { nodes: self.node_pool(clock), ..self.clone() }
     }
 
     /// The clock of every part that stores or compares times: its time of day is the database's.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(self.store.clock.clone())
+        Arc::new(self.clock.clone())
     }
-
-    /// The time after which a batch that was taken is certainly not being submitted any more: twice the
-    /// limit of a submission.
-    pub fn longest_submission(&self) -> Duration {
-        self.submit.total_limit * 2
-    }
-}
-
-fn store_options(
-    settings: &SettingValues,
-    ledger_type: Option<&ConfiguredType>,
-) -> Result<StoreOptions, ConfigError> {
-    Ok(StoreOptions {
-        connections: settings.get::<NonZero<u32>>("store.connections")?.get(),
-        lock_timeout: settings.get("testing.lock_timeout")?,
-        // Row locks of a frozen instance must not outlive its lease.
-        idle_transaction_timeout: settings.get::<Duration>("claims.idle_expiry")? / 2,
-        intake_limits: intake::intake_limits(settings)?,
-        scheduling: Arc::new(scheduling::scheduling_rules(settings, ledger_type)?),
-        writes_events: settings.get("events.enabled")?,
-        ..StoreOptions::default()
-    })
-}
-
-fn queue_options(
-    settings: &SettingValues,
-    scheduling: &SchedulingRules,
-    times: &Times,
-) -> Result<QueueOptions, ConfigError> {
-    Ok(QueueOptions {
-        most_of_service: scheduling::most_lanes(scheduling),
-        memory_limit: settings.get_size("testing.memory_limit")?,
-        poll_interval: settings.get("testing.queue_poll_interval")?,
-        give_back_after: times.total_limit.saturating_sub(times.sending_limit),
-        ..QueueOptions::default()
-    })
-}
-
-fn delay_options(settings: &SettingValues) -> Result<DelayOptions, ConfigError> {
-    Ok(DelayOptions {
-        first: settings.get("testing.first_delay")?,
-        longest: settings.get("testing.longest_delay")?,
-        retry_after_limit: settings.get("testing.retry_after_limit")?,
-        refusals_before_hold: settings.get::<NonZero<u32>>("testing.refusals_before_hold")?.get(),
-        hold_after: settings.get("poll.hold_after")?,
-        ..DelayOptions::default()
-    })
-}
-
-fn submitter_options(
-    settings: &SettingValues,
-    times: &Times,
-) -> Result<SubmitterOptions, ConfigError> {
-    Ok(SubmitterOptions {
-        concurrency: settings.get::<NonZero<u32>>("submit.concurrency")?.get(),
-        sending_limit: times.sending_limit,
-        total_limit: times.total_limit,
-        drain_limit: times.drain_limit,
-        warn_after: times.warn_after,
-        ..SubmitterOptions::default()
-    })
 }
 
 /// The text of `docs/settings.md`.
 pub fn settings_reference() -> String {
     grid_batch_settings::settings_reference(&SETTINGS)
-}
-
-/// A setting whose empty value means that it is not set.
-fn optional<T: From<String>>(text: String) -> Option<T> {
-    (!text.is_empty()).then(|| text.into())
 }

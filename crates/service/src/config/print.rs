@@ -24,7 +24,7 @@ mod tests {
     use grid_batch_settings::Setting;
 
     use super::*;
-    use crate::{LedgerType, ReadableSecret};
+    use crate::{LedgerType, ReadableSecret, settings};
 
     fn load(variables: &[(&str, &str)]) -> Config {
         let variables = variables.iter().map(|(name, text)| ((*name).into(), (*text).into()));
@@ -45,7 +45,7 @@ mod tests {
         let again = Config::load(Some(&file), std::iter::empty(), Vec::new()).unwrap();
         assert_eq!(again.poll.interval, config.poll.interval);
         assert_eq!(again.ledger.urls, config.ledger.urls);
-        assert_eq!(again.log, config.log);
+        assert_eq!(again.general.log, config.general.log);
         assert!(
             printed.contains("(from the variable GRID_BATCH_POLL_INTERVAL)\ninterval = \"3s\"\n")
         );
@@ -83,7 +83,7 @@ mod tests {
                 };
                 assert_eq!(items(&again), items(&config), "{kind} {}", setting.name);
             }
-            assert_eq!(again.database, config.database);
+            assert_eq!(again.general.database, config.general.database);
         }
     }
 
@@ -104,11 +104,16 @@ mod tests {
 
     #[test]
     fn secret_of_a_registered_ledger_is_not_printed() {
-        static OF_MINE: &[Setting] = &[
-            Setting::secret("ledger.mine.token", "", "Token of the nodes"),
-            Setting::secret("ledger.mine.url", "", "URL of the nodes"),
-            Setting::secret("ledger.mine.other", "", "Another token"),
-        ];
+        settings! {
+            struct OfMine in "ledger.mine." {
+                /// Token of the nodes.
+                token: String = secret(""),
+                /// URL of the nodes.
+                url: String = secret(""),
+                /// Another token.
+                other: String = secret(""),
+            }
+        }
         let mine = LedgerType::new(
             "mine",
             |_| Ok(LedgerFacts::weakest(Duration::ZERO)),
@@ -119,7 +124,7 @@ mod tests {
         let load = |content: &str, flags: Vec<(String, String)>| {
             std::fs::write(&file, content).unwrap();
             std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-            let mine = [mine.with_settings(OF_MINE)];
+            let mine = [mine.with_settings(&[OfMine::SETTINGS])];
             Config::load_with_ledgers(&mine, Some(&file), std::iter::empty(), flags).unwrap()
         };
         let readable = |config: &Config| -> Vec<String> {
@@ -128,7 +133,9 @@ mod tests {
 
         let url = "http://u:hidden@h/x";
         let flag = |setting: &Setting, text: &str| (setting.name.to_owned(), text.to_owned());
-        let by_flag = load("", vec![flag(&OF_MINE[0], "hidden"), flag(&OF_MINE[1], url)]);
+        let by_flag = load("", vec![flag(&OfMine::token, "hidden"), flag(&OfMine::url, url)]);
+        let OfMine { token, url: read, other } = OfMine::read(&by_flag.settings).unwrap();
+        assert_eq!([&token, &read, &other], ["hidden", url, ""]);
         let printed = by_flag.to_string();
         assert!(!printed.contains("hidden"), "{printed}");
         assert!(printed.contains("\ntoken = \"***\"\n"), "{printed}");

@@ -1,161 +1,137 @@
 //! How many batches of a service may be under way, and in which order.
 
-use std::num::NonZero;
-
 use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, StrategyKind};
-use grid_batch_settings::{
-    ConfigError, GivenValue, NodeUrl, OfServices, SettingValues, parse_after_invalid,
-    parse_strategy,
-};
+use grid_batch_settings::{ConfigError, GivenValue};
 
-use super::ledger_type::ConfiguredType;
+use super::{Config, ServicesConfig};
 
 pub(super) const KEEPS_ORDER: &str = "ledger.keeps_order";
-const STRATEGY: &str = "services.*.strategy";
-const AFTER_INVALID: &str = "services.*.after_invalid";
 
-/// The rules that the settings give for this type of ledger, checked.
-pub(super) fn scheduling_rules(
-    settings: &SettingValues,
-    ledger_type: Option<&ConfiguredType>,
-) -> Result<SchedulingRules, ConfigError> {
-    let strategies = OfServices::from_settings(settings, STRATEGY, parse_strategy)?;
-    let policies = OfServices::from_settings(settings, AFTER_INVALID, parse_after_invalid)?;
-    for given in settings.entries(STRATEGY) {
-        check_service(given, ledger_type)?;
-        check_strategy(settings, ledger_type, given)?;
-    }
-    check_order(settings, ledger_type)?;
-    for given in settings.entries(AFTER_INVALID) {
-        check_service(given, ledger_type)?;
-        check_policy(ledger_type, given)?;
-    }
-
-    let usual = ledger_type.map_or(StrategyKind::Serial, |it| it.facts.usual_strategy());
-    let lanes = lanes(settings)?;
-    let scheduling = |strategy: Option<&StrategyKind>, policy: Option<&AfterInvalid>| {
-        let after_invalid = policy.copied().unwrap_or_default();
-        match strategy.copied().unwrap_or(usual) {
-            StrategyKind::Serial => Scheduling { after_invalid, ..Scheduling::SERIAL },
-            strategy => Scheduling { strategy, after_invalid, lanes },
+impl Config {
+    /// How the batches of each service are scheduled.
+    pub fn scheduling(&self) -> SchedulingRules {
+        let ServicesConfig { strategy, after_invalid, .. } = &self.services;
+        let usual = self.facts().map_or(StrategyKind::Serial, |facts| facts.usual_strategy());
+        let lanes = self.lanes();
+        let scheduling = |strategy: Option<&StrategyKind>, policy: Option<&AfterInvalid>| {
+            let after_invalid = policy.copied().unwrap_or_default();
+            match strategy.copied().unwrap_or(usual) {
+                StrategyKind::Serial => Scheduling { after_invalid, ..Scheduling::SERIAL },
+                strategy => Scheduling { strategy, after_invalid, lanes },
+            }
+        };
+        let named = strategy.services.keys().chain(after_invalid.services.keys());
+        let of = |id: &ServiceId| (id.clone(), scheduling(strategy.of(id), after_invalid.of(id)));
+        SchedulingRules {
+            default: scheduling(strategy.others.as_ref(), after_invalid.others.as_ref()),
+            services: named.map(of).collect(),
+            uses_declared_access: self.uses_declared_access(),
         }
-    };
-    let named = strategies.services.keys().chain(policies.services.keys());
-    let of = |id: &ServiceId| (id.clone(), scheduling(strategies.of(id), policies.of(id)));
-    Ok(SchedulingRules {
-        default: scheduling(strategies.others.as_ref(), policies.others.as_ref()),
-        services: named.map(of).collect(),
-        uses_declared_access: ledger_type.is_some_and(|it| it.facts.allows_several_batches()),
-    })
-}
-
-/// How many batches of one service may be under way: two fifths of those of all.
-fn lanes(settings: &SettingValues) -> Result<u32, ConfigError> {
-    const MOST: u32 = 1_000;
-    let in_flight: NonZero<u32> = settings.get("submit.in_flight")?;
-    let lanes: Option<NonZero<u64>> = settings.get("testing.in_flight_per_service")?;
-    let lanes = lanes.and_then(|lanes| u32::try_from(lanes.get()).ok());
-    Ok(lanes.unwrap_or((in_flight.get() * 2 / 5).clamp(1, MOST)))
-}
-
-/// The greatest number of batches of one service that may be under way.
-pub(super) fn most_lanes(rules: &SchedulingRules) -> usize {
-    if !rules.uses_declared_access {
-        return 1;
     }
-    let lanes = rules.services.values().chain([&rules.default]).map(|of_service| of_service.lanes);
-    lanes.max().and_then(|lanes| usize::try_from(lanes).ok()).unwrap_or(1)
-}
 
-/// The ledger must have a service of this name.
-fn check_service(
-    given: &GivenValue,
-    ledger_type: Option<&ConfiguredType>,
-) -> Result<(), ConfigError> {
-    let Some(service) = given.key.as_ref().and_then(|key| key.parse::<ServiceId>().ok()) else {
-        return Ok(());
-    };
-    match ledger_type.map(|it| (it.ledger.check_service_id)(&service)) {
-        Some(Err(error)) if service.as_str() != "*" => {
-            Err(given.conflict(format!("{}: {error}", given.name())))
+    /// How many batches of one service may be under way: two fifths of those of all.
+    fn lanes(&self) -> u32 {
+        const MOST: usize = 1_000;
+        let given = self.testing.in_flight_per_service.map(|lanes| lanes.get());
+        let lanes = given.and_then(|lanes| u32::try_from(lanes).ok());
+        let usual = (self.submit.in_flight * 2 / 5).clamp(1, MOST);
+        lanes.unwrap_or_else(|| u32::try_from(usual).unwrap_or(u32::MAX))
+    }
+
+    /// The greatest number of batches of one service that may be under way.
+    pub(super) fn most_lanes(&self) -> usize {
+        let rules = self.scheduling();
+        if !rules.uses_declared_access {
+            return 1;
         }
-        _ => Ok(()),
+        let lanes = rules.services.values().chain([&rules.default]).map(|it| it.lanes);
+        lanes.max().and_then(|lanes| usize::try_from(lanes).ok()).unwrap_or(1)
     }
-}
 
-fn check_strategy(
-    settings: &SettingValues,
-    ledger_type: Option<&ConfiguredType>,
-    given: &GivenValue,
-) -> Result<(), ConfigError> {
-    let (name, strategy) = (given.name(), given.get_with(parse_strategy)?);
-    let text = strategy.as_str();
-    let lack = ledger_type.and_then(|it| Some((it, it.facts.lacks_for(strategy)?)));
-    let urls = settings.get::<Vec<NodeUrl>>("ledger.urls")?.len();
-    let rule = match (lack, strategy) {
-        (Some((it, lack)), _) => {
-            let usual = it.facts.usual_strategy().as_str();
-            let advice = if strategy == StrategyKind::Pipeline && it.may_keep_order() {
+    pub(super) fn check_scheduling(&self) -> Result<(), ConfigError> {
+        for given in self.settings.entries(&ServicesConfig::strategy) {
+            self.check_service(given)?;
+            self.check_strategy(given)?;
+        }
+        self.check_order()?;
+        for given in self.settings.entries(&ServicesConfig::after_invalid) {
+            self.check_service(given)?;
+            self.check_policy(given)?;
+        }
+        Ok(())
+    }
+
+    /// The ledger must have a service of this name.
+    fn check_service(&self, given: &GivenValue) -> Result<(), ConfigError> {
+        let Some(service) = given.key.as_ref().and_then(|key| key.parse::<ServiceId>().ok()) else {
+            return Ok(());
+        };
+        match self.ledger_type.map(|it| (it.ledger.check_service_id)(&service)) {
+            Some(Err(error)) if service.as_str() != "*" => {
+                Err(given.conflict(format!("{}: {error}", given.name())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_strategy(&self, given: &GivenValue) -> Result<(), ConfigError> {
+        let (name, strategy) = (given.name(), given.get::<StrategyKind>()?);
+        let text = strategy.as_str();
+        let lack = self.ledger_type.and_then(|it| Some((it, it.facts.lacks_for(strategy)?)));
+        let urls = self.ledger.urls.len();
+        let rule = match (lack, strategy) {
+            (Some((it, lack)), _) => {
+                let usual = it.facts.usual_strategy().as_str();
+                let advice = if strategy == StrategyKind::Pipeline && it.may_keep_order() {
+                    format!(
+                        "set ledger.keeps_order if this one does, as a network with one publishing node, or use {usual}"
+                    )
+                } else {
+                    format!("use {usual}")
+                };
+                let kind = it.ledger.name;
                 format!(
-                    "set ledger.keeps_order if this one does, as a network with one publishing node, or use {usual}"
+                    "{name} has the strategy {text}, which needs {lack}; ledger.kind is {kind}: {advice}"
                 )
-            } else {
-                format!("use {usual}")
-            };
-            let kind = it.ledger.name;
-            format!(
-                "{name} has the strategy {text}, which needs {lack}; ledger.kind is {kind}: {advice}"
-            )
-        }
-        (None, StrategyKind::Pipeline) if urls > 1 => format!(
-            "{name} has the strategy {text}, which sends all batches to one node, because two nodes do not \
-             keep the order between them; ledger.urls has {urls} URLs, so give one, or use parallel"
-        ),
-        _ => return Ok(()),
-    };
-    Err(given.conflict(rule))
-}
-
-/// The setting must not claim what no ledger of this type does.
-fn check_order(
-    settings: &SettingValues,
-    ledger_type: Option<&ConfiguredType>,
-) -> Result<(), ConfigError> {
-    match ledger_type {
-        Some(it) if !it.may_keep_order() && claims_order(settings)? => {
-            let kind = it.ledger.name;
-            let rule = format!(
-                "ledger.keeps_order is true; ledger.kind is {kind}, which does not apply batches in the order in \
-                 which they were sent, so set it to false"
-            );
-            Err(settings.conflict(KEEPS_ORDER, rule))
-        }
-        _ => Ok(()),
+            }
+            (None, StrategyKind::Pipeline) if urls > 1 => format!(
+                "{name} has the strategy {text}, which sends all batches to one node, because two nodes do not \
+                 keep the order between them; ledger.urls has {urls} URLs, so give one, or use parallel"
+            ),
+            _ => return Ok(()),
+        };
+        Err(given.conflict(rule))
     }
-}
 
-fn claims_order(settings: &SettingValues) -> Result<bool, ConfigError> {
-    match settings.table().named(KEEPS_ORDER) {
-        Some(_) => settings.get(KEEPS_ORDER),
-        None => Ok(false),
-    }
-}
-
-fn check_policy(
-    ledger_type: Option<&ConfiguredType>,
-    given: &GivenValue,
-) -> Result<(), ConfigError> {
-    let (name, policy) = (given.name(), given.get_with(parse_after_invalid)?);
-    match ledger_type {
-        Some(it) if policy == AfterInvalid::Halt && !it.facts.can_halt() => {
-            let kind = it.ledger.name;
-            let rule = format!(
-                "{name} is halt, which needs batches that clients sign: withdrawals are signed ahead in an order of \
-                 their own, and each is judged by itself; ledger.kind is {kind}: use continue"
-            );
-            Err(given.conflict(rule))
+    /// The setting must not claim what no ledger of this type does.
+    fn check_order(&self) -> Result<(), ConfigError> {
+        let Some(keeps_order) = self.settings.table().named(KEEPS_ORDER) else { return Ok(()) };
+        match &self.ledger_type {
+            Some(it) if !it.may_keep_order() && self.settings.get(keeps_order)? => {
+                let kind = it.ledger.name;
+                let rule = format!(
+                    "ledger.keeps_order is true; ledger.kind is {kind}, which does not apply batches in the order in \
+                     which they were sent, so set it to false"
+                );
+                Err(self.settings.conflict(keeps_order, rule))
+            }
+            _ => Ok(()),
         }
-        _ => Ok(()),
+    }
+
+    fn check_policy(&self, given: &GivenValue) -> Result<(), ConfigError> {
+        let (name, policy) = (given.name(), given.get::<AfterInvalid>()?);
+        match &self.ledger_type {
+            Some(it) if policy == AfterInvalid::Halt && !it.facts.can_halt() => {
+                let kind = it.ledger.name;
+                let rule = format!(
+                    "{name} is halt, which needs batches that clients sign: withdrawals are signed ahead in an order of \
+                     their own, and each is judged by itself; ledger.kind is {kind}: use continue"
+                );
+                Err(given.conflict(rule))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -171,7 +147,7 @@ mod tests {
 
     fn of_global(settings: &[(&str, &str)]) -> Scheduling {
         let config = load(&[&[("ledger.kind", "sawtooth")], settings].concat()).unwrap();
-        config.store.scheduling.of(&"global".parse().unwrap())
+        config.scheduling().of(&"global".parse().unwrap())
     }
 
     #[test]
@@ -180,7 +156,7 @@ mod tests {
         assert_eq!((parallel.strategy, parallel.lanes), (StrategyKind::Parallel, 100));
         assert_eq!(parallel.after_invalid, AfterInvalid::Continue);
         for kind in ["scabbard", "evm"] {
-            let rules = load(&[("ledger.kind", kind)]).unwrap().store.scheduling;
+            let rules = load(&[("ledger.kind", kind)]).unwrap().scheduling();
             assert!(!rules.uses_declared_access, "{kind}");
             assert_eq!(rules.of(&"a::b".parse().unwrap()), Scheduling::SERIAL, "{kind}");
         }
@@ -194,7 +170,7 @@ mod tests {
             (StrategyKind::Parallel, AfterInvalid::Halt)
         );
         let scabbard = [("ledger.kind", "scabbard"), ("services.*.after_invalid", "a::b=halt")];
-        let scabbard = load(&scabbard).unwrap().store.scheduling;
+        let scabbard = load(&scabbard).unwrap().scheduling();
         let [halt, other] = ["a::b", "a::c"].map(|service| scabbard.of(&service.parse().unwrap()));
         assert_eq!(halt, Scheduling { after_invalid: AfterInvalid::Halt, ..Scheduling::SERIAL });
         assert_eq!(other, Scheduling::SERIAL);

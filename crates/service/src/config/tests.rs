@@ -1,6 +1,7 @@
 use grid_batch_api::{AccessMode, ListenAddress};
 use grid_batch_core::PeerService;
-use grid_batch_settings::{Form, GivenValue, Origin};
+use grid_batch_settings::{Form, GivenValue, Origin, Setting};
+use grid_batch_submitter::SubmitterOptions;
 
 use super::*;
 
@@ -20,19 +21,19 @@ fn load_variable(name: &str, text: &str) -> Result<Config, String> {
 #[test]
 fn defaults_are_valid() {
     let config = Config::from_flags(Vec::new()).unwrap();
-    assert_eq!(config.submit, SubmitterOptions::default());
-    assert_eq!(config.claims.full_expiry.as_secs(), 180);
-    assert_eq!(config.poll.accept_absence_after.as_secs(), 30);
-    assert_eq!(config.ledger.http.connect_timeout.as_secs(), 5);
-    assert_eq!(config.store.intake_limits.new_services_per_signer, 1_000);
-    assert_eq!(config.store.intake_limits.new_services, 10_000);
+    assert_eq!(config.submitter_options(), SubmitterOptions::default());
+    assert_eq!(config.times().full_expiry.as_secs(), 180);
+    assert_eq!(config.times().accept_absence_after.as_secs(), 30);
+    assert_eq!(config.http_options().connect_timeout.as_secs(), 5);
+    assert_eq!(config.intake_limits().new_services_per_signer, 1_000);
+    assert_eq!(config.intake_limits().new_services, 10_000);
     assert_eq!(config.ledger.kind, None);
     assert_eq!(config.ledger.event_sockets, 100);
 }
 
 #[test]
 fn every_setting_can_be_given_in_every_source() {
-    for setting in SETTINGS.iter().filter(|setting| !setting.for_tests) {
+    for setting in SETTINGS.iter().filter(|setting| !setting.is_for_tests()) {
         let (text, written) = match (setting.name, setting.form) {
             ("ledger.kind", _) => ("scabbard", "\"scabbard\""),
             ("ledger.urls", _) => ("http://a,http://b", "[\"http://a\", \"http://b\"]"),
@@ -93,9 +94,11 @@ fn flags_override_variables_and_variables_the_file() {
     assert_eq!(config.poll.give_up_after.as_secs(), 1);
     assert_eq!(config.poll.hold_after.as_secs(), 2);
     assert_eq!(config.poll.interval.as_secs(), 3);
-    let names = |name| config.settings.entries(name).map(GivenValue::name).collect::<Vec<_>>();
-    assert_eq!(names("services.*.strategy"), ["services.\"b\".strategy"]);
-    assert_eq!(names("services.*.after_invalid"), ["services.\"b\".after_invalid"]);
+    let names = |setting: &Setting| -> Vec<String> {
+        config.settings.entries(setting).map(GivenValue::name).collect()
+    };
+    assert_eq!(names(&ServicesConfig::strategy), ["services.\"b\".strategy"]);
+    assert_eq!(names(&ServicesConfig::after_invalid), ["services.\"b\".after_invalid"]);
 }
 
 #[test]
@@ -303,8 +306,8 @@ fn errors_name_the_line_and_the_rule() {
 #[test]
 fn equal_expiries_may_outlast_a_submission() {
     let text = "[claims]\nidle_expiry = \"121s\"\nfull_expiry = \"121s\"";
-    let claims = load_file(text).unwrap().claims;
-    assert_eq!(claims.idle_expiry, claims.full_expiry);
+    let config = load_file(text).unwrap();
+    assert_eq!(config.claims.idle_expiry, config.times().full_expiry);
 }
 
 #[test]
@@ -323,14 +326,13 @@ fn peers_have_ids_and_nodes_of_their_own() {
         peer("c::a1", "c::d1", "http://delta"),
         peer("c::a2", "c::b2", "http://beta"),
     ];
-    assert_eq!(config.ledger.peers, expected);
-    assert_eq!(config.ledger.nodes(), ["http://alpha", "http://beta", "http://delta"]);
+    assert_eq!(config.services.peers, expected);
+    assert_eq!(config.node_urls(), ["http://alpha", "http://beta", "http://delta"]);
 }
 
 #[test]
 fn scabbard_services_without_peers_are_told() {
-    let missing =
-        |text: &str| load_file(&format!("[ledger]\n{text}")).unwrap().ledger.missing_peers();
+    let missing = |text: &str| load_file(&format!("[ledger]\n{text}")).unwrap().missing_peers();
     let scabbard = "kind = \"scabbard\"\nname = \"a\"\nurls = [\"http://a\"]\n";
     let text = missing(scabbard).unwrap();
     assert!(text.starts_with("services.*.peers is not set: after a kill of its node"), "{text}");
@@ -362,7 +364,7 @@ fn alias_is_overridden_by_the_prefixed_variable() {
     let prefixed = ("GRID_BATCH_EVM_MAXIMUM_GAS_PRICE".to_owned(), "99".to_owned());
     let price = |variables: Vec<(String, String)>| {
         let config = Config::load(None, variables.into_iter(), Vec::new()).unwrap();
-        config.settings.get::<String>("evm.maximum_gas_price").unwrap()
+        config.settings.get::<String>(SETTINGS.named("evm.maximum_gas_price").unwrap()).unwrap()
     };
     assert_eq!(price(vec![alias.clone()]), "150");
     assert_eq!(price(vec![prefixed, alias]), "99");
@@ -409,7 +411,7 @@ fn value_is_read_from_the_file_that_a_later_source_names() {
     assert_eq!(config.ledger.urls, ["http://u:p@a:1", "http://b"]);
     let config = load(vec![variable.clone()], &[("ledger.urls", "http://d")]).unwrap();
     assert_eq!(config.ledger.urls, ["http://d"]);
-    assert_eq!(config.settings.given("ledger.urls").file, None);
+    assert_eq!(config.settings.given(&LedgerConfig::urls).file, None);
 
     let both = vec![variable, ("GRID_BATCH_LEDGER_URLS".to_owned(), "http://e".to_owned())];
     let error = load(both, &[]).unwrap_err().to_string();
@@ -450,10 +452,10 @@ fn errors_have_no_password() {
 fn addresses_of_other_machines_need_tokens_or_permission() {
     for permission in ["mode = \"tokens\"", "allow_anonymous = true"] {
         let config = load_file(&format!("listen = \"0.0.0.0:1\"\n[access]\n{permission}")).unwrap();
-        assert!(config.listen.addresses[0].is_reached_from_elsewhere());
+        assert!(config.general.listen[0].is_reached_from_elsewhere());
     }
     let local = load_file("listen = [\"[::1]:1\", \"127.9.9.9:1\", \"unix:/s\"]").unwrap();
-    assert!(!local.listen.addresses.iter().any(ListenAddress::is_reached_from_elsewhere));
+    assert!(!local.general.listen.iter().any(ListenAddress::is_reached_from_elsewhere));
 }
 
 #[test]
@@ -470,7 +472,7 @@ fn examples_of_how_to_expose_the_server_are_valid() {
     assert_eq!(examples.len(), 2);
     for example in examples {
         let config = load_file(example).unwrap_or_else(|error| panic!("{example}: {error}"));
-        assert_eq!(config.access.options.mode, AccessMode::Tokens, "{example}");
+        assert_eq!(config.access_mode(), AccessMode::Tokens, "{example}");
     }
 }
 

@@ -14,14 +14,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the tokens, and starts the job that reads them again and again, if requests need tokens.
 pub(super) fn start(config: &Config, store: &Store, jobs: &Jobs) -> (AccessControl, Option<Job>) {
-    let control = AccessControl::new(config.access.options.clone(), config.clock());
+    let control = AccessControl::new(config.access_options(), config.clock());
     info!(access_mode = AccessInForce::of(config).text; "access to the HTTP interface");
-    if config.access.options.mode != AccessMode::Tokens {
+    if config.access_mode() != AccessMode::Tokens {
         return (control, None);
     }
     let mut tokens = StoredTokens::new(control.clone(), Arc::new(store.clone()));
     match tokens.read() {
-        Ok(0) if config.access.options.keys.is_empty() => warn!(
+        Ok(0) if config.access.keys.is_empty() => warn!(
             "requests need a token, and there is none; create one with `grid-batch token create`"
         ),
         Ok(_) => {}
@@ -42,14 +42,14 @@ pub struct AccessInForce {
 impl AccessInForce {
     /// What these settings mean.
     pub fn of(config: &Config) -> Self {
-        let checks_keys = config.ledger.facts.is_some_and(|facts| facts.checks_keys);
-        let options = &config.access.options;
-        let text = match options.mode {
+        let checks_keys = config.checks_keys();
+        let mode = config.access_mode();
+        let text = match mode {
             AccessMode::Open if checks_keys => {
                 "none; the server submits, with its own key, the batches of everyone who reaches it"
             }
             AccessMode::Open => "none; everyone who reaches the server may do everything",
-            AccessMode::LedgerKeys if options.keys.is_empty() => {
+            AccessMode::LedgerKeys if config.access.keys.is_empty() => {
                 "ledger_keys; batches are taken from clients whose key the node of the service accepts"
             }
             AccessMode::LedgerKeys => {
@@ -58,7 +58,7 @@ impl AccessInForce {
             }
             AccessMode::Tokens => "tokens; each request needs a token",
         };
-        let is_open = options.mode == AccessMode::Open && checks_keys;
+        let is_open = mode == AccessMode::Open && checks_keys;
         let advice = is_open.then_some(
             "leave access.mode empty: then only clients whose key the node accepts can write to it",
         );

@@ -43,7 +43,7 @@ impl<'a> Base<'a> {
         let opened = open_ledger(&store)?;
         let claims = wait_for_name(|| register(config, &store, &*opened.ledger), name_in_use);
         let claims = claims.map_err(|source| store_error(config, source))?;
-        if let Some(missing) = config.ledger.missing_peers() {
+        if let Some(missing) = config.missing_peers() {
             warn!("{missing}; list the other nodes of its circuit");
         }
         let (ledger, nodes) = (Arc::clone(&opened.ledger), check.pool().clone());
@@ -77,19 +77,19 @@ impl<'a> Base<'a> {
 
 fn open_store(config: &Config) -> Result<Store, StartError> {
     // The health has a connection of its own, and the listener to notifications of PostgreSQL has one.
-    let is_file = config.database.file().is_some();
+    let is_file = config.general.database.file().is_some();
     let reserved = if is_file { 1 } else { 2 };
     let connections = config.store.connections.saturating_sub(reserved).max(1);
-    let options = StoreOptions { connections, ..config.store.clone() };
+    let options = StoreOptions { connections, ..config.store_options() };
     let failed = |source| store_error(config, source);
-    let store = Store::open(&config.database, options).map_err(failed)?;
+    let store = Store::open(&config.general.database, options).map_err(failed)?;
     if let (Some(configured), Some(recorded)) =
-        (config.ledger.identity(), store.ledger().map_err(failed)?)
+        (config.ledger_identity(), store.ledger().map_err(failed)?)
     {
         LedgerMismatchError::of_settings(&configured, &recorded)?;
     }
     for warning in store.durability_warnings().map_err(failed)? {
-        warn!(database:% = config.database; "{warning}");
+        warn!(database:% = config.general.database; "{warning}");
     }
     Ok(store)
 }
@@ -111,14 +111,14 @@ fn name_in_use(error: &StoreError) -> Option<NameInUse> {
 }
 
 fn store_error(config: &Config, source: StoreError) -> StartError {
-    StartError::Store { database: config.database.to_string(), source }
+    StartError::Store { database: config.general.database.to_string(), source }
 }
 
 fn claim_options(config: &Config) -> ClaimOptions {
     ClaimOptions {
         name: config.claims.name.clone(),
         idle_expiry: config.claims.idle_expiry,
-        full_expiry: config.claims.full_expiry,
+        full_expiry: config.times().full_expiry,
         longest_submission: config.longest_submission(),
         fair_share: config.claims.share,
         ..ClaimOptions::default()

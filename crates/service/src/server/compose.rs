@@ -67,7 +67,7 @@ pub(super) fn compose(
     let health = start_health(&base, &shared, &counters, &opened, commits.clone(), parts)?;
     let (metrics, history) = start_metrics(&base, &shared, &counters, &opened, &health, parts);
     let counts = CountsLog::start(
-        config.log_counts,
+        config.testing.log_counts,
         submitter.clone(),
         shared.changes.clone(),
         shared.window(),
@@ -83,7 +83,7 @@ pub(super) fn compose(
     let api = interface.serve(&base, &shared, opened, listeners, connections)?;
     let url = http_interface::url(config, api.local_addr());
     parts.first("HTTP interface", api);
-    info!(url = url.as_str(), database:% = config.database; "server started");
+    info!(url = url.as_str(), database:% = config.general.database; "server started");
     Ok(RunningServer {
         url,
         submitter,
@@ -92,7 +92,7 @@ pub(super) fn compose(
         check: base.check,
         claim_requests,
         parts: std::mem::take(parts),
-        stop_limit: config.submit.drain_limit + STOP_SLACK,
+        stop_limit: config.times().drain_limit + STOP_SLACK,
         store: base.store,
         _jobs: base.jobs,
     })
@@ -117,7 +117,7 @@ fn start_poller(
 ) -> Result<MonitorCounters, StartError> {
     let config = base.config;
     let store = MonitorStore::new(base.claims.clone(), stream.clone());
-    let resubmitted = config.poll.resubmit_inconclusive.clone();
+    let resubmitted = config.services.resubmit_inconclusive.clone();
     let policy = move |service: &ServiceId| {
         if resubmitted.of(service).copied().unwrap_or(false) {
             InconclusivePolicy::Resubmit
@@ -157,7 +157,7 @@ fn start_lookups(
         base.claims.clone(),
         Arc::clone(&base.ledger),
         move |services| stream.recorded(Recorded::Submittable(services)),
-        MissingTransactionOptions::hold_after(base.config.ledger.dependency_limit),
+        MissingTransactionOptions::hold_after(base.config.testing.dependency_limit),
     );
     let progress = monitor.progress();
     parts.first_jobs([monitor.run(&base.jobs)]);
@@ -168,22 +168,23 @@ fn start_lookups(
 const SHORTEST_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(super) fn monitor_options(config: &Config, facts: LedgerFacts) -> MonitorOptions {
-    let poll = &config.poll;
+    let Config { poll, testing, .. } = config;
+    let times = config.times();
     MonitorOptions {
         poll_interval: poll.interval,
         shortest_interval: Some(SHORTEST_POLL_INTERVAL),
-        longest_interval: poll.longest_interval,
+        longest_interval: times.longest_interval,
         requests_per_second: poll.requests_per_second,
-        trigger_gap: poll.trigger_gap,
-        quiet_after: facts.quiet_after(poll.quiet_after),
+        trigger_gap: testing.trigger_gap,
+        quiet_after: facts.quiet_after(times.quiet_after),
         facts: Some(facts),
-        believe_absence_after: facts.absence_counts_after(poll.accept_absence_after),
+        believe_absence_after: facts.absence_counts_after(times.accept_absence_after),
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,
-        warn_after: poll.warn_after,
-        max_attempts: poll.max_attempts,
+        warn_after: times.warn_after,
+        max_attempts: testing.max_attempts,
         late_arrival_limit: facts.invalid_is_final_after(),
-        drain_limit: config.submit.drain_limit.min(MonitorOptions::default().drain_limit),
+        drain_limit: times.drain_limit.min(MonitorOptions::default().drain_limit),
         ..MonitorOptions::default()
     }
 }
@@ -196,10 +197,10 @@ fn start_submitter(
 ) -> Result<SubmitterCounters, StartError> {
     let Base { config, store, ledger, .. } = base;
     let claims = base.checked_claims.clone();
-    let queue = BatchQueue::new(claims, shared.wake_up.clone(), config.queue.clone());
+    let queue = BatchQueue::new(claims, shared.wake_up.clone(), config.queue_options());
     let mut queue = queue.with_table(shared.table.clone());
     let wake_up = shared.wake_up.clone();
-    let observer = StoreObserver::new(store.clone(), config.delays.clone(), stream.clone());
+    let observer = StoreObserver::new(store.clone(), config.delay_options(), stream.clone());
     let events = EventObserver { follower: shared.follower.clone(), stages: shared.stages.clone() };
     let mut submitter = SubmitterBuilder::new();
     if let Some(admission) = shared.admission(base) {
@@ -214,8 +215,8 @@ fn start_submitter(
         .with_url_resolver(base.nodes.resolver())
         .with_observer(Arc::new(events))
         .with_group_observer(Arc::new(observer))
-        .with_options(config.submit.clone())
-        .with_clock(Arc::clone(&config.queue.clock))
+        .with_options(config.submitter_options())
+        .with_clock(Arc::clone(&config.machine_clock))
         .with_delayed_services(shared.delayed.clone())
         .with_table(shared.table.clone())
         .with_next_due(move || wake_up.next_due());
@@ -248,7 +249,7 @@ fn start_retention(base: &Base<'_>, parts: &mut Stops) {
         info!("retention.after is not set: ended batches are kept for ever");
         return;
     };
-    let interval = base.config.retention.interval;
+    let interval = base.config.testing.retention_interval;
     let options = RetentionOptions { interval, ..RetentionOptions::after(after) };
     let (store, clock) = (base.store.clone(), base.config.clock());
     parts.last_jobs([Retention::start(&base.jobs, store, options, clock)]);
@@ -256,10 +257,10 @@ fn start_retention(base: &Base<'_>, parts: &mut Stops) {
 
 /// Delivers events, unless none are written.
 fn start_webhooks(base: &Base<'_>, parts: &mut Stops) -> Result<(), StartError> {
-    if base.config.store.writes_events {
+    if base.config.events.enabled {
         let store = Arc::new(base.store.clone());
         let stores = DeliveryParts { events: store.clone(), webhooks: store };
-        let options = base.config.webhooks.clone();
+        let options = base.config.delivery_options();
         parts.first_jobs([Deliverer::start(&base.jobs, stores, options)?]);
     }
     Ok(())

@@ -21,7 +21,7 @@ impl DatabaseInterface {
     /// The interface over the database of a configuration. The log of what operators did names this user of the machine.
     pub fn new(config: Config, store: &Store, user: String) -> Result<Self, StartError> {
         let (shared, pauses) = (Arc::new(store.clone()), store.clone());
-        let name = config.database.to_string();
+        let name = config.general.database.to_string();
         let maintenance = DatabaseMaintenance { config, store: store.clone() };
         let api = ApiBuilder::new(shared.clone(), shared.clone())
             .with_reads()

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use grid_batch_api::{
     AccessControl, AccessMode, ApiBuilder, ApiListener, ApiOptions, CommitProgress, ListenAddress,
-    RateLimits, RunningApi, TlsCertificate, TooFewFileDescriptorsError, fitting_connections,
+    RunningApi, TlsCertificate, TooFewFileDescriptorsError, fitting_connections,
 };
 use grid_batch_claims::RecordedStream;
 #[cfg(feature = "evm")]
@@ -23,7 +23,7 @@ use super::{
     StartError, base::Base, compose::monitor_options, ledger::ServerLedger,
     maintenance::DatabaseMaintenance, shared::Shared,
 };
-use crate::Config;
+use crate::{Config, PollConfig};
 
 /// What the HTTP interface shows, beside the store.
 pub(super) struct HttpInterface {
@@ -78,7 +78,7 @@ pub fn fitting_http_connections(config: &Config) -> Result<usize, StartError> {
     const FILES_OF_A_DATABASE_CONNECTION: usize = 3;
     let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let database = (size(config.store.connections) + 2) * FILES_OF_A_DATABASE_CONNECTION;
-    let ledger = size(config.submit.concurrency) + config.poll.connections;
+    let ledger = size(config.submit.concurrency) + PollConfig::CONNECTIONS;
     let others = database + ledger + config.ledger.event_sockets;
     fitting_connections(others).map_err(|TooFewFileDescriptorsError { limit, needed }| {
         StartError::FileDescriptors { limit, needed }
@@ -90,32 +90,34 @@ pub(super) fn open_listeners(config: &Config) -> Result<Vec<ApiListener>, StartE
     let certificate = certificate(config)?;
     warn_of_exposed(config);
     config
+        .general
         .listen
-        .addresses
         .iter()
         .map(|address| {
             let failed = |source| StartError::Listen { address: address.to_string(), source };
-            let listener = address.open(certificate.as_ref(), config.listen.socket_mode);
+            let listener = address.open(certificate.as_ref(), config.http.socket_mode.0);
             listener.map_err(failed)
         })
         .collect()
 }
 
 fn certificate(config: &Config) -> Result<Option<TlsCertificate>, StartError> {
-    let Some(files) = &config.listen.tls else { return Ok(None) };
-    if is_open_to_others(&files.key) {
-        warn!(file:% = files.key.display(); "other users can read the key; restrict it with chmod 600");
+    let (Some(certificate), Some(key)) = (&config.http.tls_certificate, &config.http.tls_key)
+    else {
+        return Ok(None);
+    };
+    if is_open_to_others(key) {
+        warn!(file:% = key.display(); "other users can read the key; restrict it with chmod 600");
     }
-    Ok(Some(TlsCertificate::read(files.certificate.clone(), files.key.clone())?))
+    Ok(Some(TlsCertificate::read(certificate.clone(), key.clone())?))
 }
 
 fn warn_of_exposed(config: &Config) {
     let exposed = |address: &&ListenAddress| address.is_reached_from_elsewhere();
-    for address in config.listen.addresses.iter().filter(exposed) {
-        if config.access.options.mode != AccessMode::Tokens {
+    for address in config.general.listen.iter().filter(exposed) {
+        if config.access_mode() != AccessMode::Tokens {
             warn!(address:%; "everyone who reaches the address may do everything (access.allow_anonymous)");
-        } else if matches!(address, ListenAddress::Tcp(_))
-            && config.listen.proxies.networks.is_empty()
+        } else if matches!(address, ListenAddress::Tcp(_)) && config.http.trusted_proxies.is_empty()
         {
             warn!(address:%; "tokens are sent to the address without encryption; use tls: or a proxy");
         }
@@ -124,7 +126,7 @@ fn warn_of_exposed(config: &Config) {
 
 /// The URL of the first listener.
 pub(super) fn url(config: &Config, local_addr: SocketAddr) -> String {
-    let addresses = &config.listen.addresses;
+    let addresses = &config.general.listen;
     match addresses.iter().find(|address| address.socket_addr().is_some()) {
         Some(ListenAddress::Tls(_)) => format!("https://{local_addr}"),
         Some(_) => format!("http://{local_addr}"),
@@ -135,10 +137,10 @@ pub(super) fn url(config: &Config, local_addr: SocketAddr) -> String {
 fn api_options(config: &Config, connections: usize) -> ApiOptions {
     let usual = ApiOptions::default();
     ApiOptions {
-        body_limit: config.body_limit,
-        memory_limit: config.body_limit.max(usual.memory_limit),
+        body_limit: config.intake.body_limit,
+        memory_limit: config.intake.body_limit.max(usual.memory_limit),
         max_connections: connections,
-        drain_timeout: config.submit.drain_limit.min(usual.drain_timeout),
+        drain_timeout: config.times().drain_limit.min(usual.drain_timeout),
         ..usual
     }
 }
@@ -149,17 +151,15 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
     let database = health.clone();
     let store = Arc::new(base.store.clone());
     let maintenance = DatabaseMaintenance { config: (*config).clone(), store: base.store.clone() };
-    let declared_addresses = config.store.scheduling.uses_declared_access;
-    let rates = RateLimits { declared_addresses, ..config.access.rates };
     let mut api = ApiBuilder::new(store.clone(), store.clone())
         .with_format(ledger.format())
         .with_events(store.clone())
         .with_tokens(store.clone())
         .with_maintenance(Arc::new(maintenance))
-        .with_allowed_hosts(config.intake.allowed_hosts.clone())
-        .with_allowed_origins(config.intake.allowed_origins.clone())
-        .with_trusted_proxies(config.listen.proxies.clone())
-        .with_rate_limits(rates)
+        .with_allowed_hosts(config.http.allowed_hosts.clone())
+        .with_allowed_origins(config.http.allowed_origins.clone())
+        .with_trusted_proxies(config.http.proxies())
+        .with_rate_limits(config.rate_limits())
         .with_allowed_services(config.intake.services.clone())
         .with_allowed_signers(config.intake.signers.clone())
         .with_ledger(Arc::clone(ledger))
@@ -176,10 +176,10 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
         monitor_options(config, ledger.facts());
     let search = SearchLimits { quiet_after, hold_after, give_up_after };
     api = with_reads(api, base, shared).with_search_limits(search);
-    if config.intake.pass_through {
+    if config.http.pass_through {
         api = api.with_pass_through(Arc::clone(ledger));
     }
-    if config.store.writes_events {
+    if config.events.enabled {
         api = api.with_webhooks(store.clone());
     }
     api
@@ -212,7 +212,7 @@ fn with_withdrawals(api: ApiBuilder, _: &Base<'_>, _: ServerLedger) -> ApiBuilde
 #[cfg(feature = "evm")]
 fn with_withdrawals(mut api: ApiBuilder, base: &Base<'_>, opened: ServerLedger) -> ApiBuilder {
     if let Some(gas) = opened.gas {
-        let (store, limits) = (base.store.clone(), Arc::clone(&base.config.store.payment_limits));
+        let (store, limits) = (base.store.clone(), Arc::clone(&base.config.payment_limits));
         api = api.with_gas_admins(move || {
             let queues = |services: &[ServiceId]| Ok(store.gas_admin_queues(services)?);
             gas_reports(&*gas, &limits, queues, |pools| Ok(store.pool_sums(pools)?))

@@ -11,7 +11,7 @@ use super::{
     StartError,
     ledger::{identity_reader, service_reader},
 };
-use crate::Config;
+use crate::{Config, ServicesConfig};
 
 /// Whether a node has a service that the settings say is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub(super) fn inspect_ledger(
 /// Asks all configured nodes once for their ledger, which needs no database.
 pub fn ask_nodes(config: &Config) -> Result<Vec<NodeIdentity>, StartError> {
     let read = identity_reader(config)?;
-    let configured = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
-    let nodes = config.ledger.nodes();
+    let configured = config.ledger_identity().ok_or_else(StartError::no_ledger_kind)?;
+    let nodes = config.node_urls();
     let asked =
         nodes.iter().map(async |url| NodeIdentity::new(url, &configured, read(url.clone()).await));
     Ok(runtime()?.block_on(join_all(asked)))
@@ -48,9 +48,9 @@ pub fn ask_nodes(config: &Config) -> Result<Vec<NodeIdentity>, StartError> {
 /// Asks nodes once whether they have the services that the settings name: none on a ledger without services.
 pub fn ask_for_services(config: &Config) -> Result<Vec<NodeService>, StartError> {
     let Some(has_service) = &service_reader(config)? else { return Ok(Vec::new()) };
-    let ledger = &config.ledger;
-    let services = ledger.services.iter().map(|(id, url)| ("services.*.node", id, url));
-    let peers = ledger.peers.iter().map(|peer| ("services.*.peers", &peer.peer, &peer.url));
+    let ServicesConfig { node, peers, .. } = &config.services;
+    let services = node.iter().map(|(id, url)| (ServicesConfig::node.name, id, url));
+    let peers = peers.iter().map(|peer| (ServicesConfig::peers.name, &peer.peer, &peer.url));
     let asked = services.chain(peers).map(|(setting, service, url)| async move {
         let answer = has_service(url.clone(), service.clone()).await;
         let answer = answer.map_err(|error| error.to_string());

@@ -7,7 +7,8 @@ use grid_batch_claims::{AwaitedEnds, ChangeCounters, ClaimRequests, RecordedStre
 use grid_batch_core::{Admission, RecordedSubscriber, ServiceId};
 use grid_batch_monitoring::StageTimes;
 use grid_batch_poller::{
-    EventFollower, EventMonitor, EventOptions, NextBatchMonitor, NextBatchRequests, PollTrigger,
+    Backoff, EventFollower, EventMonitor, EventOptions, NextBatchMonitor, NextBatchRequests,
+    PollTrigger,
 };
 use grid_batch_queuer::{PlaceLimits, Places, ReadWindow, WakeUp};
 use grid_batch_store::{Dependents, MonitorStore};
@@ -16,6 +17,7 @@ use grid_batch_support::{JobTrigger, Stops};
 use grid_batch_work::WorkTable;
 
 use super::{StartError, base::Base};
+use crate::PollConfig;
 
 /// What the parts share in memory.
 pub(super) struct Shared {
@@ -47,11 +49,11 @@ impl Shared {
         let awaited_ends = AwaitedEnds::default();
         let delayed = DelayedServices::new(
             table.clone(),
-            config.submit.warn_after,
-            config.delays.longest_delay(),
-            Arc::clone(&config.queue.clock),
+            config.times().warn_after,
+            config.delay_options().longest_delay(),
+            Arc::clone(&config.machine_clock),
         )
-        .with_several_batches(config.store.scheduling.uses_declared_access);
+        .with_several_batches(config.uses_declared_access());
         Ok(Self {
             follower: start_event_monitor(base, &trigger, stops)?,
             next_batches: start_ask_ahead(base, &trigger, stops),
@@ -102,22 +104,23 @@ impl Shared {
         let places = usize::try_from(base.config.submit.concurrency).unwrap_or(usize::MAX);
         let wake_up = self.wake_up.clone();
         let wake = move |service| wake_up.wake(service);
-        let (nodes, clock) = (base.nodes.clone(), Arc::clone(&base.config.queue.clock));
+        let (nodes, clock) = (base.nodes.clone(), Arc::clone(&base.config.machine_clock));
         let node_of = move |service: &ServiceId| nodes.only_node_of(service.as_str());
-        let limits = PlaceLimits::of_nodes(places, base.config.node_concurrency, node_of);
+        let limits = PlaceLimits::of_nodes(places, places.div_ceil(2), node_of);
         Some(Arc::new(Places::new(limits, self.table.clone(), clock, wake)))
     }
 }
 
 /// The window of batches under way, if several of a service may be.
 fn in_flight_window(base: &Base<'_>, table: &WorkTable, wake_up: &WakeUp) -> Option<ReadWindow> {
-    if !base.config.store.scheduling.uses_declared_access {
+    if !base.config.uses_declared_access() {
         return None;
     }
     let (wake_up, claims) = (wake_up.clone(), base.claims.clone());
-    let (limits, clock) = (PlaceLimits::window(base.config.in_flight), &base.config.queue.clock);
+    let (limits, clock) =
+        (PlaceLimits::window(base.config.submit.in_flight), Arc::clone(&base.config.machine_clock));
     let wake = move |service| wake_up.wake(service);
-    let window = Places::new(limits, table.clone(), Arc::clone(clock), wake);
+    let window = Places::new(limits, table.clone(), clock, wake);
     Some(ReadWindow::new(window, move || Ok(claims.under_way()?)))
 }
 
@@ -135,17 +138,20 @@ fn start_event_monitor(
     trigger: &PollTrigger,
     stops: &mut Stops,
 ) -> Result<Option<EventFollower>, StartError> {
-    let ledger = &base.config.ledger;
+    let (ledger, testing) = (&base.config.ledger, &base.config.testing);
     if !base.ledger.facts().has_events || ledger.event_sockets == 0 {
         return Ok(None);
     }
     let options = EventOptions {
         sockets: ledger.event_sockets,
-        reconnect_backoff: ledger.reconnect_backoff,
+        reconnect_backoff: Backoff {
+            first: testing.reconnect_first,
+            longest: testing.reconnect_longest,
+        },
         ..EventOptions::default()
     };
     let monitor = EventMonitor::new(Arc::clone(&base.ledger), trigger.clone(), options);
-    let monitor = monitor.map_err(StartError::part)?.with_nodes(ledger.http.nodes.clone());
+    let monitor = monitor.map_err(StartError::part)?.with_nodes(base.config.nodes.clone());
     let follower = monitor.follower();
     stops.first_jobs([monitor.run(&base.jobs)]);
     let depths = base.store.depths(None, ledger.event_sockets).map_err(StartError::part)?;
@@ -167,7 +173,7 @@ fn start_ask_ahead(
         return None;
     }
     let store = MonitorStore::new(base.claims.clone(), RecordedStream::default());
-    let connections = base.config.poll.connections;
+    let connections = PollConfig::CONNECTIONS;
     let monitor = NextBatchMonitor::new(store, Arc::clone(&base.ledger), connections)
         .with_nodes(base.nodes.clone())
         .with_table(trigger.table().clone());

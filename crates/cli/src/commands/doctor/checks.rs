@@ -108,7 +108,7 @@ fn database(config: &Config) -> (Vec<Finding>, Option<Store>) {
 }
 
 fn usable_database(config: &Config) -> Result<(Finding, Store), Finding> {
-    let name = &config.database;
+    let name = &config.general.database;
     let rights = match name.file() {
         Some(_) => "check that this user can read and write the file and its folder",
         None => {
@@ -131,15 +131,15 @@ fn usable_database(config: &Config) -> Result<(Finding, Store), Finding> {
     if !version.is_current() {
         return Err(Finding::warning(DATABASE, text, "a server does the same when it starts"));
     }
-    let store = Store::open_to_read(name, config.store.clone());
+    let store = Store::open_to_read(name, config.store_options());
     let store = store.map_err(|error| failed(one_line(ErrorChain(&error).to_string())))?;
     Ok((Finding::good(DATABASE, text), store))
 }
 
 /// A database file that does not exist yet.
 fn new_file(config: &Config) -> Finding {
-    let folder = config.database.file().and_then(|file| file.parent());
-    let text = format!("{} does not exist", config.database);
+    let folder = config.general.database.file().and_then(|file| file.parent());
+    let text = format!("{} does not exist", config.general.database);
     match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         Some(folder) => {
             let advice = format!("create the folder {}", folder.display());
@@ -198,7 +198,7 @@ fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
     };
     let mut findings: Vec<_> = nodes.iter().map(node).collect();
     findings.extend(services(config));
-    findings.extend(config.ledger.missing_peers().map(|missing| {
+    findings.extend(config.missing_peers().map(|missing| {
         let advice =
             "list the other nodes of its circuit in services.*.peers; see docs/guides/scabbard.md";
         Finding::warning(LEDGER, missing, advice)
@@ -262,7 +262,7 @@ fn service(NodeService { setting, service, url, answer }: &NodeService) -> Findi
 
 /// A server that runs at the address of the configuration. Addresses with TLS and Unix sockets are not asked.
 fn server(config: &Config) -> Option<Finding> {
-    let address = config.listen.addresses.iter().find_map(|address| match address {
+    let address = config.general.listen.iter().find_map(|address| match address {
         ListenAddress::Tcp(address) if address.port() != 0 => Some(*address),
         _ => None,
     })?;

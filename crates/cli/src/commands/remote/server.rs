@@ -73,8 +73,8 @@ impl Server {
         config: Config,
         open: impl FnOnce(&DatabaseUrl, StoreOptions) -> Result<Store, StoreError>,
     ) -> Result<Self, Failure> {
-        let store = open(&config.database, config.store.clone())?;
-        let name = config.database.to_string();
+        let store = open(&config.general.database, config.store_options())?;
+        let name = config.general.database.to_string();
         let interface = DatabaseInterface::new(config, &store, user_name())?;
         Ok(Self { client: Client::over(interface), database: Some(name) })
     }

@@ -29,7 +29,7 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = flags::load(matches)?;
-    let (filter, format) = (config.log.as_str(), config.log_format);
+    let (filter, format) = (config.general.log.as_str(), config.general.log_format);
     logging::start(LogOptions { filter, format, repeats: REPEATS })?;
     let phase = Arc::new(ShutdownPhase::default());
     let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&phase))?;
@@ -40,7 +40,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     phase.begin_exit_at_once();
     let server = Server::start(&config)?;
     phase.end_exit_at_once();
-    let content = match config.ledger.facts {
+    let content = match config.facts() {
         Some(facts) if facts.signs_batches => "withdrawals",
         _ => "batches",
     };
@@ -70,7 +70,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 /// The first address, with its actual port.
 fn watched_address(config: &Config, url: &str) -> Option<ListenAddress> {
     let chosen = url.split_once("://").and_then(|(_, address)| address.parse().ok());
-    match (config.listen.addresses.first()?, chosen) {
+    match (config.general.listen.first()?, chosen) {
         (ListenAddress::Tcp(_), Some(address)) => Some(ListenAddress::Tcp(address)),
         (ListenAddress::Tls(_), Some(address)) => Some(ListenAddress::Tls(address)),
         (address, _) => Some(address.clone()),

@@ -5,7 +5,7 @@ use grid_batch_http::HttpOptions;
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_settings::SettingValues;
 
-use crate::Config;
+use crate::{Config, PollConfig};
 
 /// What an [`OpenLedgerFn`](crate::OpenLedgerFn) gets to make an adapter.
 pub struct LedgerContext<'a> {
@@ -17,7 +17,7 @@ impl LedgerContext<'_> {
     /// The value of each setting, also of those that the ledger has declared by
     /// [`LedgerType::with_settings`](crate::LedgerType::with_settings).
     pub fn settings(&self) -> &SettingValues {
-        self.config.settings()
+        &self.config.settings
     }
 
     /// `ledger.urls`.
@@ -32,13 +32,13 @@ impl LedgerContext<'_> {
     }
 
     /// Timeouts and limits of requests to nodes.
-    pub fn http(&self) -> &HttpOptions {
-        &self.config.ledger.http
+    pub fn http(&self) -> HttpOptions {
+        self.config.http_options()
     }
 
     /// How many requests for statuses may be in flight.
     pub fn connections(&self) -> usize {
-        self.config.poll.connections
+        PollConfig::CONNECTIONS
     }
 
     /// The clock of the server.

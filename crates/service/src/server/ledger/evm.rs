@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_evm::{
-    Evm, EvmAccountCheck, EvmConnections, EvmIdentityReader, EvmSettings, EvmSetup, EvmSetupError,
-    PoolRules, SETTINGS, facts, warn_of_former_gas_admins,
+    ChainSettings, Evm, EvmAccountCheck, EvmConnections, EvmIdentityReader, EvmSettings, EvmSetup,
+    EvmSetupError, PoolRules, SETTINGS, facts, warn_of_former_gas_admins,
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_store::Store;
@@ -14,7 +14,7 @@ use super::{
     OpenFn, ServerLedger,
     built_in::{BuiltIn, IdentityFn},
 };
-use crate::{Config, LedgerType, StartError, config::Adapter};
+use crate::{Config, LedgerType, PollConfig, StartError, config::Adapter};
 
 /// A balance that pays for fewer withdrawals is low.
 const LOW_BALANCE: u64 = 20;
@@ -25,7 +25,7 @@ pub(super) const TYPE: LedgerType = LedgerType {
     check_settings: |settings| EvmSettings::new(settings).map(drop),
     ..LedgerType::with_adapter(
         "evm",
-        |settings| Ok(facts(settings.get("evm.resend_after")?)),
+        |settings| Ok(facts(ChainSettings::read(settings)?.resend_after)),
         Adapter::BuiltIn(BuiltIn { prepare, identity, id: Some(configured_id), service: None }),
     )
 };
@@ -36,7 +36,7 @@ fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
 }
 
 fn identity(config: &Config) -> Result<IdentityFn, StartError> {
-    let reader = Arc::new(EvmIdentityReader::new(&config.ledger.http)?);
+    let reader = Arc::new(EvmIdentityReader::new(&config.http_options())?);
     Ok(Box::new(move |node| {
         let reader = Arc::clone(&reader);
         Box::pin(async move { reader.read_id(&node).await })
@@ -44,19 +44,19 @@ fn identity(config: &Config) -> Result<IdentityFn, StartError> {
 }
 
 fn configured_id(config: &Config) -> Result<String, StartError> {
-    Ok(EvmIdentityReader::id_of_chain(config.evm_settings()?.chain_id))
+    Ok(EvmIdentityReader::id_of_chain(config.evm_settings()?.chain.chain_id))
 }
 
 impl Config {
     /// The settings of the chain and its pools.
     pub(super) fn evm_settings(&self) -> Result<EvmSettings, StartError> {
-        EvmSettings::new(self.settings()).map_err(StartError::part)
+        EvmSettings::new(&self.settings).map_err(StartError::part)
     }
 }
 
 /// The names of the gas admins of an EVM chain and their addresses, whose keys are read for this.
 pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, StartError> {
-    Ok(config.evm_settings()?.gas_admin_addresses(&config.ledger.http)?)
+    Ok(config.evm_settings()?.gas_admin_addresses(&config.http_options())?)
 }
 
 impl From<EvmSetupError> for StartError {
@@ -80,16 +80,16 @@ pub(in crate::server) struct EvmChain {
 
 impl EvmChain {
     pub(in crate::server) fn new(config: &Config) -> Result<Self, StartError> {
-        let nodes = config.ledger.shared_nodes()?;
+        let nodes = config.shared_nodes()?;
         let settings = config.evm_settings()?;
         let connections = EvmConnections {
             nodes: config.ledger.urls.len(),
-            requests: config.poll.connections,
-            http: config.ledger.http.clone(),
+            requests: PollConfig::CONNECTIONS,
+            http: config.http_options(),
             clock: config.clock(),
         };
         let setup = EvmSetup::new(&settings, connections)?;
-        Ok(Self { nodes, setup, balance_interval: settings.balance_interval })
+        Ok(Self { nodes, setup, balance_interval: settings.balance_interval() })
     }
 
     /// The ledger, which stores signed transactions in this store.

@@ -47,14 +47,15 @@ impl Config {
         let mut config = self.clone();
         #[cfg(feature = "evm")]
         {
-            config.store.payment_limits = Arc::new(config.evm_settings()?.payment_limits()?);
+            config.payment_limits = Arc::new(config.evm_settings()?.payment_limits()?);
         }
         Ok(config)
     }
 
     /// Whether the settings name pools.
     pub fn has_pools(&self) -> bool {
-        self.settings().entries("pools.*.gas_admin").next().is_some()
+        let pools = self.settings.table().named("pools.*.gas_admin");
+        pools.is_some_and(|pools| self.settings.entries(pools).next().is_some())
     }
 }
 
@@ -87,7 +88,7 @@ pub(super) fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     match adapter(config)? {
         Adapter::BuiltIn(built_in) => (built_in.prepare)(config),
         Adapter::Registered(open) => {
-            let nodes = config.ledger.shared_nodes()?;
+            let nodes = config.shared_nodes()?;
             let ledger = open_registered(open, config, nodes.confirmed())?;
             Ok(Box::new(move |_| Ok(ServerLedger::new(ledger))))
         }
@@ -119,7 +120,7 @@ fn adapter(config: &Config) -> Result<Adapter, StartError> {
 
 /// All configured nodes, also those that have not confirmed their ledger.
 fn all_nodes(config: &Config) -> Arc<NodePool> {
-    Arc::new(NodePool::new(config.ledger.nodes()))
+    Arc::new(NodePool::new(config.node_urls()))
 }
 
 /// The adapter of a ledger that a program has registered.
@@ -129,7 +130,7 @@ fn open_registered(
     nodes: Arc<dyn StatusUrlResolver>,
 ) -> Result<Arc<dyn Ledger>, StartError> {
     let ledger = open(&LedgerContext { config, nodes }).map_err(StartError::Adapter)?;
-    if config.ledger.facts == Some(ledger.facts()) {
+    if config.facts() == Some(ledger.facts()) {
         Ok(ledger)
     } else {
         Err(StartError::part(
@@ -142,20 +143,20 @@ fn open_registered(
 #[cfg(not(feature = "evm"))]
 pub fn gas_admin_addresses(_: &Config) -> Result<Vec<(String, String)>, StartError> {
     let message = "this build has no adapter for evm; build it with --features evm".to_owned();
-    Err(StartError::Setting { name: "ledger.kind", message })
+    Err(StartError::Setting { name: LedgerConfig::kind.name, message })
 }
 
 /// The check that nodes belong to the ledger of the database.
 pub(super) fn check(config: &Config) -> Result<LedgerCheck, StartError> {
     require_name(config)?;
-    let (pool, answer_limit) = (config.ledger.http.nodes.clone(), config.submit.sending_limit / 2);
+    let (pool, answer_limit) = (config.nodes.clone(), config.times().sending_limit / 2);
     Ok(LedgerCheck::new(configured_ledger(config)?, pool, answer_limit))
 }
 
 /// An error if the ledger must have a name and has none.
 fn require_name(config: &Config) -> Result<(), StartError> {
-    if config.ledger.lacks_name() {
-        Err(StartError::Missing { name: "ledger.name", rule: LedgerConfig::NAME_RULE })
+    if config.lacks_ledger_name() {
+        Err(StartError::Missing { name: LedgerConfig::name.name, rule: LedgerConfig::NAME_RULE })
     } else {
         Ok(())
     }
@@ -163,7 +164,7 @@ fn require_name(config: &Config) -> Result<(), StartError> {
 
 /// The ledger of the settings, as far as they identify it.
 fn configured_ledger(config: &Config) -> Result<LedgerIdentity, StartError> {
-    let identity = config.ledger.identity().ok_or_else(StartError::no_ledger_kind)?;
+    let identity = config.ledger_identity().ok_or_else(StartError::no_ledger_kind)?;
     match adapter(config)? {
         Adapter::BuiltIn(BuiltIn { id: Some(id), .. }) => {
             Ok(LedgerIdentity { id: id(config)?, ..identity })

@@ -1,41 +1,40 @@
 use std::sync::Arc;
 
 use grid_batch_core::{GlobalScopeId, ScopeId};
-use grid_batch_sawtooth::{SETTINGS, Sawtooth, SawtoothOptions, facts};
+use grid_batch_sawtooth::{Sawtooth, SawtoothOptions, SawtoothSettings, facts};
 
 use super::{
     OpenFn, ServerLedger, all_nodes,
     built_in::{BuiltIn, IdentityFn, identity_of},
 };
-use crate::{Config, LedgerType, StartError, config::Adapter};
+use crate::{Config, LedgerConfig, LedgerType, PollConfig, StartError, config::Adapter};
 
 /// A Sawtooth network.
 pub(super) const TYPE: LedgerType = LedgerType {
-    settings: SETTINGS,
+    settings: &[SawtoothSettings::SETTINGS],
     check_service_id: |service| GlobalScopeId::from_service_id(service).map(drop),
     ..LedgerType::with_adapter(
         "sawtooth",
         |settings| {
-            let late_arrival_limit = settings.get("ledger.late_arrival_limit")?;
-            Ok(facts(settings.get("ledger.keeps_order")?, late_arrival_limit))
+            let late_arrival_limit = LedgerConfig::read(settings)?.late_arrival_limit;
+            Ok(facts(SawtoothSettings::read(settings)?.keeps_order, late_arrival_limit))
         },
         Adapter::BuiltIn(BuiltIn { prepare, identity, id: None, service: None }),
     )
 };
 
 fn identity(config: &Config) -> Result<IdentityFn, StartError> {
-    let options =
-        SawtoothOptions { http: config.ledger.http.clone(), ..SawtoothOptions::default() };
+    let options = SawtoothOptions { http: config.http_options(), ..SawtoothOptions::default() };
     Ok(identity_of(Arc::new(Sawtooth::new(options, all_nodes(config))?)))
 }
 
 fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
-    let nodes = config.ledger.shared_nodes()?;
-    let facts = config.ledger.facts.ok_or_else(StartError::no_ledger_kind)?;
+    let nodes = config.shared_nodes()?;
+    let facts = config.facts().ok_or_else(StartError::no_ledger_kind)?;
     let options = SawtoothOptions {
-        http: config.ledger.http.clone(),
-        websocket: config.ledger.socket.clone(),
-        connections: config.poll.connections,
+        http: config.http_options(),
+        websocket: config.websocket_options(),
+        connections: PollConfig::CONNECTIONS,
         keeps_order: facts.keeps_order,
         late_arrival_limit: facts.late_arrival_limit,
         ..SawtoothOptions::default()

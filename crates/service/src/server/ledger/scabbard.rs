@@ -1,22 +1,26 @@
 use std::{path::Path, sync::Arc};
 
 use grid_batch_protocol::{CylinderToken, SigningKey};
-use grid_batch_scabbard::{SETTINGS, Scabbard, ScabbardOptions, ScabbardSettings, facts};
+use grid_batch_scabbard::{
+    LedgerSettings, SETTINGS, Scabbard, ScabbardOptions, ScabbardSettings, facts,
+};
 use grid_batch_support::{UnusableSecret, read_secret};
 
 use super::{
     OpenFn, ServerLedger, all_nodes,
     built_in::{BuiltIn, IdentityFn, ServiceFn},
 };
-use crate::{Config, LedgerType, StartError, config::Adapter};
+use crate::{Config, LedgerConfig, LedgerType, PollConfig, StartError, config::Adapter};
 
 /// The Scabbard services of a Splinter network.
 pub(super) const TYPE: LedgerType = LedgerType {
     settings: SETTINGS,
-    check_settings: |settings| ScabbardSettings::new(settings).map(drop),
+    check_settings: |settings| {
+        ScabbardSettings::new(settings, &LedgerConfig::late_arrival_limit).map(drop)
+    },
     ..LedgerType::with_adapter(
         "scabbard",
-        |settings| Ok(facts(settings.get("ledger.late_arrival_limit")?)),
+        |settings| Ok(facts(LedgerConfig::read(settings)?.late_arrival_limit)),
         Adapter::BuiltIn(BuiltIn { prepare, identity, id: None, service: Some(service) }),
     )
 };
@@ -38,16 +42,17 @@ fn service(config: &Config) -> Result<ServiceFn, StartError> {
 }
 
 fn settings(config: &Config) -> Result<ScabbardSettings, StartError> {
-    ScabbardSettings::new(config.settings()).map_err(StartError::part)
+    let late_arrival_limit = &LedgerConfig::late_arrival_limit;
+    ScabbardSettings::new(&config.settings, late_arrival_limit).map_err(StartError::part)
 }
 
 fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
     let settings = settings(config)?;
-    let nodes = config.ledger.shared_nodes()?;
+    let nodes = config.shared_nodes()?;
     let options = ScabbardOptions { clock: config.clock(), ..options(config, &settings) };
     let scabbard = Scabbard::new(&token(&settings)?, nodes.confirmed(), options);
     let scabbard = scabbard.map_err(StartError::part)?;
-    let rules = settings.new_batches;
+    let rules = settings.services.unknown_history;
     Ok(Box::new(move |store| {
         let scabbard = scabbard.with_commit_history(Arc::new(store.clone()), rules);
         Ok(ServerLedger::new(Arc::new(scabbard)))
@@ -56,26 +61,26 @@ fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
 
 fn options(config: &Config, settings: &ScabbardSettings) -> ScabbardOptions {
     ScabbardOptions {
-        http: config.ledger.http.clone(),
-        websocket: config.ledger.socket.clone(),
-        connections: config.poll.connections,
+        http: config.http_options(),
+        websocket: config.websocket_options(),
+        connections: PollConfig::CONNECTIONS,
         late_arrival_limit: config.ledger.late_arrival_limit,
-        coordinator_timeout: settings.coordinator_timeout,
-        peers: config.ledger.peers.clone(),
+        coordinator_timeout: settings.ledger.coordinator_timeout,
+        peers: config.services.peers.clone(),
         ..ScabbardOptions::default()
     }
 }
 
 /// Authorizes the server to the nodes.
 fn token(settings: &ScabbardSettings) -> Result<CylinderToken, StartError> {
-    Ok(CylinderToken::new(&signing_key(settings.key_file.as_deref())?))
+    Ok(CylinderToken::new(&signing_key(settings.ledger.key_file.as_deref())?))
 }
 
 /// The key that authenticates the server to the ledger.
 fn signing_key(file: Option<&Path>) -> Result<SigningKey, StartError> {
     let Some(file) = file else {
         return Err(StartError::Missing {
-            name: "ledger.key_file",
+            name: LedgerSettings::key_file.name,
             rule: "scabbard authenticates its clients: it must be a file with a secret key of 64 \
                    hex digits",
         });

@@ -1,48 +1,60 @@
-//! All settings: their names, defaults, help texts and ranges.
-
-mod general;
-mod instance;
-mod interface;
-mod ledger;
-mod old;
-mod processing;
-mod testing;
+//! The table of all settings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::LazyLock,
-    time::Duration,
 };
 
 use grid_batch_settings::{ConfigError, Setting, SettingTable};
 
 use super::{
-    LedgerType,
-    ledger_type::{OPTIONAL_LEDGERS, missing_ledgers},
+    AccessConfig, ClaimsConfig, EventsConfig, GeneralConfig, HttpConfig, IntakeConfig,
+    LedgerConfig, LedgerType, PollConfig, RetentionConfig, ServicesConfig, StoreConfig,
+    SubmitConfig, TestingConfig, WebhooksConfig,
+    ledger_type::{OPTIONAL_LEDGERS, alternatives, missing_ledgers},
+    old,
 };
-
-/// The longest value of many settings: with a longer one, given by mistake, the server would stand still for as long.
-const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// All settings of this build, in the order in which they are printed.
 pub static SETTINGS: LazyLock<SettingTable> = LazyLock::new(|| table_of(LedgerType::known()));
 
 /// The settings of the server, and of these types of ledgers.
 fn table_of<'a>(ledgers: impl IntoIterator<Item = &'a LedgerType> + Clone) -> SettingTable {
-    let kind = ledger::kind(ledgers.clone().into_iter().map(|ledger| ledger.name));
-    let of_ledgers = ledgers.into_iter().flat_map(|ledger| ledger.settings);
-    let before = general::SETTINGS.iter().chain([kind]).chain(ledger::SETTINGS);
-    let after = instance::SETTINGS.iter().chain(interface::SETTINGS).chain(processing::SETTINGS);
-    let all = before.chain(of_ledgers).chain(ledger::OF_SERVICES).chain(after);
-    let mut all: Vec<&'static Setting> = all.chain(testing::SETTINGS).collect();
+    let kind = kind(ledgers.clone().into_iter().map(|ledger| ledger.name));
+    let before = [GeneralConfig::SETTINGS, LedgerConfig::SETTINGS];
+    let after = [
+        ServicesConfig::SETTINGS,
+        StoreConfig::SETTINGS,
+        ClaimsConfig::SETTINGS,
+        HttpConfig::SETTINGS,
+        AccessConfig::SETTINGS,
+        IntakeConfig::SETTINGS,
+        SubmitConfig::SETTINGS,
+        PollConfig::SETTINGS,
+        RetentionConfig::SETTINGS,
+        EventsConfig::SETTINGS,
+        WebhooksConfig::SETTINGS,
+        TestingConfig::SETTINGS,
+    ];
+    let of_ledgers = ledgers.into_iter().flat_map(LedgerType::settings);
+    let all = before.into_iter().flatten().chain(of_ledgers).chain(after.into_iter().flatten());
+    let with_kinds = |it: &'static Setting| if it.name == kind.name { kind } else { it };
+    let mut all: Vec<&'static Setting> = all.map(with_kinds).collect();
     let mut sections: Vec<&str> = all.iter().map(|setting| setting.section_and_key().0).collect();
     let mut seen = BTreeSet::new();
     sections.retain(|section| seen.insert(*section));
     all.sort_by_key(|setting| {
         let section = setting.section_and_key().0;
-        (setting.for_tests, sections.iter().position(|other| *other == section))
+        (setting.is_for_tests(), sections.iter().position(|other| *other == section))
     });
     SettingTable::new(all).with_old(old::SETTINGS).with_missing_ledgers(missing_ledgers())
+}
+
+/// The setting that names one of these kinds. It lives as long as the program.
+fn kind<'a>(names: impl Iterator<Item = &'a str>) -> &'static Setting {
+    let names = alternatives(names.map(str::to_owned));
+    let names = names.unwrap_or_else(|| "none is compiled in".to_owned());
+    Box::leak(Box::new(LedgerConfig::kind.with_choices(names.leak())))
 }
 
 /// The same with these types of ledgers, which a program registers.
@@ -59,7 +71,7 @@ pub(super) fn with_registered(registered: &[LedgerType]) -> Result<SettingTable,
             return refused("another ledger has this name; choose another one".to_owned());
         }
         let section = format!("ledger.{}", ledger.name);
-        let mut settings = ledger.settings.iter();
+        let mut settings = ledger.settings();
         if let Some(other) = settings.find(|setting| setting.section_and_key().0 != section) {
             let rule =
                 format!("it declares the setting {}, which is not in [{section}]", other.name);
@@ -93,8 +105,12 @@ mod tests {
 
     #[test]
     fn every_setting_has_guidance() {
-        for setting in SETTINGS.iter().filter(|setting| !setting.for_tests) {
-            assert!(!setting.when.is_empty(), "{} needs a text of when to change it", setting.name);
+        for setting in SETTINGS.iter().filter(|setting| !setting.is_for_tests()) {
+            assert!(
+                !setting.when().is_empty(),
+                "{} needs a text of when to change it",
+                setting.name
+            );
         }
     }
 
