@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{Excerpt, Hex, OperatorRequest, Timestamp, monitor::BatchResult};
+use crate::{BatchResult, Excerpt, Hex, OperatorRequest, Timestamp};
 
 /// A kind of request that a client must be allowed to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

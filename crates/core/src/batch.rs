@@ -1,8 +1,8 @@
 use std::fmt;
 
 use crate::{
-    BatchLabel, ClientId, Deadline, DeclaredAccess, ItemId, LedgerStatus, Progress, ServiceId,
-    SignerId, Timestamp, monitor,
+    BatchLabel, BatchStatus, ClientId, Deadline, DeclaredAccess, ItemId, LedgerStatus, Progress,
+    ServiceId, SignerId, Timestamp,
 };
 
 /// A batch that was checked but is not stored yet.
@@ -171,7 +171,7 @@ pub struct StatusReport {
     pub receipts: Vec<Receipt>,
 }
 
-impl monitor::BatchStatus for StatusReport {
+impl BatchStatus for StatusReport {
     fn get_id(&self) -> &str {
         &self.batch_id
     }

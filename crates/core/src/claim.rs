@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{AttemptId, ItemId, ServiceId, monitor::BatchResult};
+use crate::{AttemptId, BatchResult, ItemId, ServiceId};
 
 /// One run of one process: the owner of claims.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,4 @@
-use crate::{ItemId, ServiceId, monitor::BatchResult};
+use crate::{BatchResult, ItemId, ServiceId};
 
 /// What a store knows about the batches that services have ever committed.
 ///

@@ -4,9 +4,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
 use thiserror::Error;
 
-use crate::{
-    BatchState, Event, ItemId, ServiceId, Timestamp, excerpt::Excerpt, monitor::BatchResult,
-};
+use crate::{BatchResult, BatchState, Event, ItemId, ServiceId, Timestamp, excerpt::Excerpt};
 
 /// What happened to a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{AttemptId, BatchState, Deadline, ItemId, ServiceId, Timestamp, monitor::BatchResult};
+use crate::{AttemptId, BatchResult, BatchState, Deadline, ItemId, ServiceId, Timestamp};
 
 /// What is proved about a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

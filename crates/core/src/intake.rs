@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use crate::{ItemId, NewBatch, ServiceId, SignerId, monitor::BatchResult};
+use crate::{BatchResult, ItemId, NewBatch, ServiceId, SignerId};
 
 /// How a request to store something ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

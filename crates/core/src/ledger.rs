@@ -3,10 +3,10 @@ use std::sync::Arc;
 use futures_core::{future::BoxFuture, stream::BoxStream};
 
 use crate::{
-    AccessScope, BatchError, BatchFormat, EvidenceReport, ForwardedRequest, ForwardedResponse,
-    ForwardedSocket, ItemId, KeyRefusal, LedgerFacts, LedgerKey, LedgerPosition, PassThroughError,
-    ScopeIdError, ServiceId, ServiceIdError, SocketMessages, StatusReport, Submission,
-    SubmissionAnswer, TransactionAnswers, UnresolvedBatch, monitor::BatchResult,
+    AccessScope, BatchError, BatchFormat, BatchResult, EvidenceReport, ForwardedRequest,
+    ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, LedgerFacts, LedgerKey, LedgerPosition,
+    PassThroughError, ScopeIdError, ServiceId, ServiceIdError, SocketMessages, StatusReport,
+    Submission, SubmissionAnswer, TransactionAnswers, UnresolvedBatch,
 };
 
 /// A ledger. Adapters implement this trait.

@@ -80,7 +80,7 @@ pub use counts::{
 };
 pub use deadline::{Deadline, DeadlineError, LedgerPosition, TimeLeft};
 pub use declared_access::{DeclaredAccess, DeclaredAccessError};
-pub use error::InternalError;
+pub use error::{BatchError, BatchResult, InternalError};
 pub use event_feed::{
     BatchEvent, EventCursor, EventCursorError, EventFilter, EventId, EventKind, EventKindError,
     EventListener, EventPage, EventPosition, EventReadError, EventStore, EventWithdrawal,
@@ -104,8 +104,7 @@ pub use missing_transactions::{
     EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
 };
 pub use monitor::{
-    BatchError, BatchId, BatchResult, BatchStatus, BatchUpdater, LARGEST_PENDING_LIMIT,
-    PendingBatchStore, PollPace,
+    BatchId, BatchStatus, BatchUpdater, LARGEST_PENDING_LIMIT, PendingBatchStore, PollPace,
 };
 pub use operator::{
     ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use crate::{ItemId, ServiceId, monitor::BatchResult};
+use crate::{BatchResult, ItemId, ServiceId};
 
 /// A ledger's answer about transactions. Those that are in neither list had no clear answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

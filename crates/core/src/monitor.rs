@@ -1,47 +1,6 @@
 use std::{fmt::Debug, time::Duration};
 
-use thiserror::Error;
-
-use crate::{ServiceId, Timestamp};
-
-/// A result of storing, reading or polling batches.
-pub type BatchResult<T> = Result<T, BatchError>;
-
-/// Why batches could not be stored, read or polled.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum BatchError {
-    /// An internal failure; trying again may help.
-    #[error("{0}")]
-    InternalError(String),
-    /// The ledger or the store cannot be reached now; try again later.
-    #[error("not available now: {0}")]
-    Unavailable(String),
-    /// Other transactions keep rows of these services locked. The changes of other services were made; try again for
-    /// these services.
-    #[error(
-        "{} services are locked in the database by another transaction, first {}",
-        .0.len(),
-        .0.first().map_or("none", ServiceId::as_str)
-    )]
-    Locked(Vec<ServiceId>),
-    /// The ledger sent a response that does not fit the request.
-    #[error("the answer cannot be used: {0}")]
-    InvalidAnswer(String),
-}
-
-impl BatchError {
-    /// The same error with a message that begins with this place, such as a node.
-    #[must_use]
-    pub fn at(self, place: &str) -> Self {
-        match self {
-            Self::InternalError(text) => Self::InternalError(format!("{place}: {text}")),
-            Self::Unavailable(text) => Self::Unavailable(format!("{place}: {text}")),
-            Self::InvalidAnswer(text) => Self::InvalidAnswer(format!("{place}: {text}")),
-            Self::Locked(services) => Self::Locked(services),
-        }
-    }
-}
+use crate::{BatchResult, Timestamp};
 
 /// The minimum that the poller needs to know of a batch's status.
 pub trait BatchStatus: Debug + Clone {

@@ -5,8 +5,8 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use crate::{
-    BatchState, Excerpt, Halt, HaltCursor, InstanceId, ItemId, ServiceId, Stale, SubmittedBatch,
-    Timestamp, TokenId, WebhookId, monitor::BatchResult,
+    BatchResult, BatchState, Excerpt, Halt, HaltCursor, InstanceId, ItemId, ServiceId, Stale,
+    SubmittedBatch, Timestamp, TokenId, WebhookId,
 };
 
 /// What an operator can do.

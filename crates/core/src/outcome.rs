@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use crate::{AttemptId, Deadline, ScopeId, monitor::BatchResult};
+use crate::{AttemptId, BatchResult, Deadline, ScopeId};
 
 /// The outcome of sending a batch once, as an adapter reads it from the ledger's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,9 +3,9 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use crate::{
-    Ahead, BatchLabel, BatchPage, BatchSelection, BatchState, Deadline, InstanceId, InstanceLease,
-    ItemId, ItemIdPrefix, ListCursor, OwnedService, PageOrder, Receipt, ServiceId, ServiceOverview,
-    StoredBatch, Timestamp, Wait, monitor::BatchResult,
+    Ahead, BatchLabel, BatchPage, BatchResult, BatchSelection, BatchState, Deadline, InstanceId,
+    InstanceLease, ItemId, ItemIdPrefix, ListCursor, OwnedService, PageOrder, Receipt, ServiceId,
+    ServiceOverview, StoredBatch, Timestamp, Wait,
 };
 
 /// Everything that is stored about one batch.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Timestamp, monitor::BatchResult};
+use crate::{BatchResult, Timestamp};
 
 /// A position in a pass over all batches in the order in which they were stored: that of the last batch
 /// that was examined.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{AttemptId, Deadline, ItemId, ServiceId, SubmittedBatch, monitor::BatchResult};
+use crate::{AttemptId, BatchResult, Deadline, ItemId, ServiceId, SubmittedBatch};
 
 /// A batch that a store has marked as being with a submitter.
 #[derive(Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use thiserror::Error;
 
-use crate::{EventCursor, EventFilter, OperatorRequest, Timestamp, monitor::BatchResult};
+use crate::{BatchResult, EventCursor, EventFilter, OperatorRequest, Timestamp};
 
 /// Identifies a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
