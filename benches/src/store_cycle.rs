@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    Change, ChangeOutcome, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus, NewBatch,
-    Outcome, ServiceId, TakenBatch,
-};
+use grid_batch_core::batches::{Change, ChangeOutcome, Event, IntakeStore, LedgerStatus, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 const GROUP: usize = 1_000;

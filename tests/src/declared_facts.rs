@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::LedgerFacts;
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_service::{ConfigError, LedgerType, Origin, SETTINGS, SettingValues};
 
 /// What the adapter of this ledger declares with these values of the settings that facts depend on.

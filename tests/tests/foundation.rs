@@ -2,10 +2,13 @@
 //! taken, submitted and committed, on both databases.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use grid_batch_core::{
-    AddOutcome, BatchState, Change, ChangeOutcome, ClaimKeeper, Event, IntakeStore, LedgerStatus,
-    NewBatch, Outcome, RoundStore, ScopeId, ServiceScopeId, Submission, TakenBatch,
+use grid_batch_core::batches::{
+    AddOutcome, BatchState, Change, ChangeOutcome, Event, IntakeStore, LedgerStatus, NewBatch,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::{Outcome, Submission};
+use grid_batch_core::queue::{RoundStore, TakenBatch};
+use grid_batch_core::{ScopeId, ServiceScopeId};
 use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, list_of_one,
     verify_list,

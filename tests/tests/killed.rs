@@ -8,10 +8,12 @@ use std::{
     thread,
 };
 
-use grid_batch_core::{
-    BatchFilter, BatchState, Change, ClaimKeeper, Event, Evidence, ItemId, LedgerStatus, Outcome,
-    PageCursor, ServiceId,
-};
+use grid_batch_core::batches::{BatchState, Change, Event, LedgerStatus};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::{BatchFilter, PageCursor};
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 

@@ -66,6 +66,19 @@ fn every_anchor_of_a_link_is_a_heading() {
     assert!(broken.is_empty(), "no such heading:\n{}", broken.join("\n"));
 }
 
+/// A registry shows the README of a crate without rustdoc, which alone resolves links to items.
+#[test]
+fn readmes_of_crates_have_no_links_to_items() {
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let readme = entry.unwrap().path().join("README.md");
+        let text = fs::read_to_string(&readme).unwrap();
+        for line in outside_of_blocks(&text) {
+            let links = line.match_indices("[`").filter(|(at, _)| !line[*at..].contains("](http"));
+            assert_eq!(links.count(), 0, "{}: {line}", readme.display());
+        }
+    }
+}
+
 #[test]
 fn every_block_of_code_has_a_language() {
     for page in pages() {

@@ -4,11 +4,14 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    Change, ChangeOutcome, ClaimKeeper, Clock, DeclaredAccess, Event, Evidence, IntakeStore,
-    ItemId, LedgerStatus, ManualClock, NewBatch, Outcome, RoundStore, Scheduling, ScopeId,
-    ServiceId, ServiceScopeId, Timestamp,
+use grid_batch_core::batches::{
+    Change, ChangeOutcome, DeclaredAccess, Event, IntakeStore, LedgerStatus, NewBatch,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{RoundStore, Scheduling};
+use grid_batch_core::{Clock, ItemId, ManualClock, ScopeId, ServiceId, ServiceScopeId, Timestamp};
 use grid_batch_queuer::{BatchQueue, Dependency, Next, OpenBatch, QueueOptions, WakeUp, schedule};
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;

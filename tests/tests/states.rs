@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, env, fs, path::Path};
 
-use grid_batch_core::{
-    BatchState, Decision, Event, Evidence, LedgerStatus, Outcome, Progress, transition,
-};
+use grid_batch_core::batches::{BatchState, Decision, Event, LedgerStatus, Progress, transition};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 
 const ATTEMPT: u32 = 1;
 

@@ -10,10 +10,11 @@ use std::{
 };
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    Change, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus, NewBatch, Outcome, Recorded,
-    ScopeId, ServiceScopeId, Submission, SubmissionAnswer,
-};
+use grid_batch_core::batches::{Change, Event, IntakeStore, LedgerStatus, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::Recorded;
+use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{ItemId, ScopeId, ServiceScopeId};
 use grid_batch_nodes::NodePool;
 use grid_batch_queuer::{BatchQueue, QueueOptions, WakeUp};
 use grid_batch_store::{

@@ -1,10 +1,14 @@
 use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
 
-use grid_batch_core::{
-    BatchFormat, BatchQueryStore, BatchResult, Clock, EventStore, InstanceId, IntakeStore,
-    InternalError, ItemId, Ledger, OperatorStore, SearchLimits, ServiceId, ServicePause,
-    SystemClock, TokenStore, WaitReason, WebhookStore,
-};
+use grid_batch_core::batches::{BatchFormat, IntakeStore};
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::events::EventStore;
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::operators::OperatorStore;
+use grid_batch_core::queries::{BatchQueryStore, SearchLimits, ServicePause, WaitReason};
+use grid_batch_core::tokens::TokenStore;
+use grid_batch_core::webhooks::WebhookStore;
+use grid_batch_core::{BatchResult, Clock, InternalError, ItemId, ServiceId, SystemClock};
 use grid_batch_support::{Jobs, ServicePattern};
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 

@@ -1,9 +1,13 @@
 use std::sync::Arc;
 
-use grid_batch_core::{
-    BatchFormat, BatchQueryStore, Clock, EventStore, IntakeStore, Ledger, OperatorStore,
-    TokenStore, WebhookStore,
-};
+use grid_batch_core::Clock;
+use grid_batch_core::batches::{BatchFormat, IntakeStore};
+use grid_batch_core::events::EventStore;
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::operators::OperatorStore;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::tokens::TokenStore;
+use grid_batch_core::webhooks::WebhookStore;
 use grid_batch_support::Jobs;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
 

@@ -8,13 +8,12 @@ use std::{
 };
 
 use axum::Router;
-use grid_batch_core::{
-    OperatorRequest, ServiceId, SystemClock,
-    mocks::{
-        MockBatchQueryStore, MockEventStore, MockIntakeStore, MockOperatorStore, MockTokenStore,
-        MockWebhookStore,
-    },
+use grid_batch_core::mocks::{
+    MockBatchQueryStore, MockEventStore, MockIntakeStore, MockOperatorStore, MockTokenStore,
+    MockWebhookStore,
 };
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::{ServiceId, SystemClock};
 use grid_batch_protocol::TransactFormat;
 use grid_batch_support::Shutdown;
 use grid_batch_withdrawals::{WithdrawalRules, mocks::MockWithdrawalStore};

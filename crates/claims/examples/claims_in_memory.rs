@@ -11,9 +11,9 @@ use std::{
 };
 
 use grid_batch_claims::{ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests, Jobs};
-use grid_batch_core::{
-    BatchResult, Claim, ClaimKeeper, Recorded, ServiceId, SubmittedBatch, Takeover,
-};
+use grid_batch_core::claims::{Claim, ClaimKeeper, SubmittedBatch, Takeover};
+use grid_batch_core::events::Recorded;
+use grid_batch_core::{BatchResult, ServiceId};
 
 /// A service's epoch and its owner.
 type Owners = BTreeMap<ServiceId, (u64, Option<&'static str>)>;

@@ -5,7 +5,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use grid_batch_core::{ItemId, Recorded, RecordedSubscriber};
+use grid_batch_core::ItemId;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_support::lock;
 
 /// The batches whose end clients wait for at one instance while another instance records it. Clones share their state.

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 
-use grid_batch_core::{BatchState, Change, ChangeOutcome, Recorded, RecordedSubscriber, Stale};
+use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Stale};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_support::lock;
 
 /// How often each kind of change was recorded.
@@ -67,7 +68,10 @@ impl ChangeCounts {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{Event, Evidence, ItemId, LedgerStatus, Outcome};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::batches::{Event, LedgerStatus};
+    use grid_batch_core::evidence::Evidence;
+    use grid_batch_core::ledger::Outcome;
 
     use super::*;
 

@@ -3,7 +3,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchError, BatchResult, Takeover};
+use grid_batch_core::claims::Takeover;
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_support::lock;
 use log::{info, warn};
 

@@ -4,9 +4,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    BatchResult, ClaimKeeper, InternalError, Recorded, RecordedSubscriber, ServiceId, Takeover,
-};
+use grid_batch_core::claims::{ClaimKeeper, Takeover};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::{BatchResult, InternalError, ServiceId};
 use grid_batch_support::{Job, Jobs, Shutdown, ShutdownHandle};
 use log::{info, warn};
 
@@ -193,7 +193,9 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
 mod tests {
     use std::sync::mpsc::{channel, sync_channel};
 
-    use grid_batch_core::{BatchError, Claim, ServiceId, mocks::MockClaimKeeper};
+    use grid_batch_core::claims::Claim;
+    use grid_batch_core::mocks::MockClaimKeeper;
+    use grid_batch_core::{BatchError, ServiceId};
 
     use super::*;
 

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchResult, ItemId, Notifications, Recorded, RecordedSubscriber};
+use grid_batch_core::claims::Notifications;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::{BatchResult, ItemId};
 use grid_batch_support::{Job, Jobs, Next, Schedule};
 use log::debug;
 

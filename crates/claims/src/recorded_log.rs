@@ -1,4 +1,6 @@
-use grid_batch_core::{BatchState, Change, ChangeOutcome, Event, Evidence, Recorded, Stale};
+use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Event, Stale};
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::Evidence;
 use log::{error, info, warn};
 
 /// A subscriber that logs what operators must know of: holds, further attempts, and batches that end for an unusual

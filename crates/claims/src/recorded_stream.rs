@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{Recorded, RecordedSubscriber};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_support::catch_panic;
 use log::error;
 

@@ -1,9 +1,9 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    AttemptId, BatchResult, ClaimKeeper, Clock, MonotonicTime, Recorded, RecordedSubscriber,
-    SubmittedBatch,
-};
+use grid_batch_core::claims::{ClaimKeeper, SubmittedBatch};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::{BatchResult, Clock, MonotonicTime};
 use grid_batch_support::{Job, Jobs};
 use grid_batch_work::{Due, DueKind, Work, WorkKey, WorkTable};
 use log::info;
@@ -107,7 +107,9 @@ fn forget_others(work: &mut Work, present: &[SubmittedBatch]) {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use grid_batch_core::{AttemptId, ItemId, ManualClock, mocks::MockClaimKeeper};
+    use grid_batch_core::ledger::AttemptId;
+    use grid_batch_core::mocks::MockClaimKeeper;
+    use grid_batch_core::{ItemId, ManualClock};
 
     use super::*;
 

@@ -1,6 +1,7 @@
 use std::{thread, time::Duration};
 
-use grid_batch_core::{InstanceId, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::claims::InstanceId;
 use log::info;
 
 /// An instance with the same name, whose lease has not expired.

@@ -4,7 +4,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Recorded, RecordedSubscriber, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 
 /// Asks a [`ClaimMaintainer`](crate::ClaimMaintainer) to claim services. Cheap to clone.
 #[derive(Debug, Clone)]

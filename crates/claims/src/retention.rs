@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{BatchResult, Clock, MonotonicTime, RetentionCursor, RetentionStore};
+use grid_batch_core::batches::{RetentionCursor, RetentionStore};
+use grid_batch_core::{BatchResult, Clock, MonotonicTime};
 use grid_batch_support::{Job, Jobs, Next, Schedule};
 use log::info;
 
@@ -100,7 +101,9 @@ impl<R: RetentionStore + 'static> Retention<R> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchError, ManualClock, Removed, mocks::MockRetentionStore};
+    use grid_batch_core::batches::Removed;
+    use grid_batch_core::mocks::MockRetentionStore;
+    use grid_batch_core::{BatchError, ManualClock};
 
     use super::*;
 

@@ -13,7 +13,7 @@ use grid_batch_service::LedgerType;
 /// ```no_run
 /// use std::process::ExitCode;
 ///
-/// use grid_batch_core::LedgerFacts;
+/// use grid_batch_core::ledger::LedgerFacts;
 /// use grid_batch_service::LedgerType;
 ///
 /// const MINE: LedgerType = LedgerType::new(

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{ItemId, ItemIdPrefix};
+use grid_batch_core::ItemId;
+use grid_batch_core::queries::ItemIdPrefix;
 use grid_batch_http::HttpResponse;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

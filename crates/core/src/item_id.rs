@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::{Hex, excerpt::Excerpt};
+use crate::{Excerpt, Hex};
 
 /// The id of a batch or of a transaction: 1 to 128 letters, digits and `-._~`, with no dot at its beginning. It can
 /// therefore be a part of a URL.

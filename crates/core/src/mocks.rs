@@ -8,43 +8,46 @@ use std::time::Duration;
 use futures_core::future::BoxFuture;
 use mockall::mock;
 
-use crate::{
-    ActionFilter, ActionOutcome, AddOutcome, Admission, Ahead, BatchConflict, BatchDetails,
-    BatchFits, BatchId, BatchPage, BatchQueryStore, BatchResult, BatchSelection, BatchStatus,
-    EvidenceReport, ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver, Halt,
-    HaltCursor, InstanceId, IntakeStore, ItemId, ItemIdPrefix, Ledger, LedgerEventStream,
-    LedgerFacts, ListCursor, NewBatch, OperatorAction, OperatorStore, OperatorTarget, PageOrder,
-    PassThroughError, PendingBatchStore, PollPace, Recorded, RecordedAction, RecordedSubscriber,
-    Round, RoundStore, ScopeId, ServiceId, ServiceShare, SocketMessages, StatusReport, StoredBatch,
-    Submission, SubmissionAnswer, SubmissionOutcome, SubmittedBatch, TakenBatch, Timestamp,
-    TransactionAnswers, UnresolvedBatch,
+use crate::batches::{AddOutcome, BatchConflict, IntakeStore, NewBatch, StatusReport, StoredBatch};
+use crate::claims::{InstanceId, SubmittedBatch};
+use crate::events::{Recorded, RecordedSubscriber};
+use crate::evidence::{EvidenceReport, TransactionAnswers, UnresolvedBatch};
+use crate::ledger::{
+    ForwardedRequest, ForwardedResponse, ForwardedSocket, GroupObserver, Ledger, LedgerEventStream,
+    LedgerFacts, PassThroughError, SocketMessages, Submission, SubmissionAnswer, SubmissionOutcome,
 };
-
-pub use crate::{
-    access_token::MockTokenStore,
-    batch_format::MockBatchFormat,
-    claim::{MockClaimKeeper, MockStatePauseStore},
-    clock::MockClock,
-    commit_history::MockCommitHistory,
-    counts::MockBatchCounts,
-    event_feed::MockEventStore,
-    evidence::MockLedgerQuestionStore,
-    missing_transactions::MockMissingTransactionStore,
-    monitor::MockBatchUpdater,
-    retention::MockRetentionStore,
-    strategy::MockStrategy,
-    webhooks::MockWebhookStore,
+use crate::operators::{
+    ActionFilter, ActionOutcome, OperatorAction, OperatorStore, OperatorTarget, RecordedAction,
 };
+use crate::polling::{BatchId, BatchStatus, PendingBatchStore, PollPace};
+use crate::queries::{
+    BatchDetails, BatchPage, BatchQueryStore, BatchSelection, Halt, HaltCursor, ItemIdPrefix,
+    ListCursor, PageOrder,
+};
+use crate::queue::{Admission, Ahead, BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
+use crate::{BatchResult, ItemId, ScopeId, ServiceId, Timestamp};
 
-/// The required methods of a [`Ledger`](crate::Ledger) for a test that uses none of them.
+pub use crate::batches::{MockBatchFormat, MockRetentionStore};
+pub use crate::claims::{MockClaimKeeper, MockStatePauseStore};
+pub use crate::clock::MockClock;
+pub use crate::events::MockEventStore;
+pub use crate::evidence::{MockLedgerQuestionStore, MockMissingTransactionStore};
+pub use crate::ledger::MockCommitHistory;
+pub use crate::polling::MockBatchUpdater;
+pub use crate::queries::MockBatchCounts;
+pub use crate::queue::MockStrategy;
+pub use crate::tokens::MockTokenStore;
+pub use crate::webhooks::MockWebhookStore;
+
+/// The required methods of a [`Ledger`](crate::ledger::Ledger) for a test that uses none of them.
 #[macro_export]
 macro_rules! unused_ledger_methods {
     () => {
-        fn facts(&self) -> $crate::LedgerFacts {
+        fn facts(&self) -> $crate::ledger::LedgerFacts {
             unreachable!("the test does not use it")
         }
 
-        fn format(&self) -> ::std::sync::Arc<dyn $crate::BatchFormat> {
+        fn format(&self) -> ::std::sync::Arc<dyn $crate::batches::BatchFormat> {
             unreachable!("the test does not use it")
         }
 
@@ -62,10 +65,10 @@ macro_rules! unused_ledger_methods {
         fn send<'a>(
             &'a self,
             _: &'a str,
-            _: &'a $crate::Submission<$crate::ServiceId>,
+            _: &'a $crate::ledger::Submission<$crate::ServiceId>,
         ) -> ::std::pin::Pin<
             ::std::boxed::Box<
-                dyn ::std::future::Future<Output = $crate::SubmissionAnswer> + Send + 'a,
+                dyn ::std::future::Future<Output = $crate::ledger::SubmissionAnswer> + Send + 'a,
             >,
         > {
             unreachable!("the test does not use it")
@@ -77,8 +80,9 @@ macro_rules! unused_ledger_methods {
             _: &'a [String],
         ) -> ::std::pin::Pin<
             ::std::boxed::Box<
-                dyn ::std::future::Future<Output = $crate::BatchResult<Vec<$crate::StatusReport>>>
-                    + Send
+                dyn ::std::future::Future<
+                        Output = $crate::BatchResult<Vec<$crate::batches::StatusReport>>,
+                    > + Send
                     + 'a,
             >,
         > {
@@ -87,11 +91,12 @@ macro_rules! unused_ledger_methods {
 
         fn find_evidence<'a>(
             &'a self,
-            _: &'a $crate::UnresolvedBatch,
+            _: &'a $crate::evidence::UnresolvedBatch,
         ) -> ::std::pin::Pin<
             ::std::boxed::Box<
-                dyn ::std::future::Future<Output = $crate::BatchResult<$crate::EvidenceReport>>
-                    + Send
+                dyn ::std::future::Future<
+                        Output = $crate::BatchResult<$crate::evidence::EvidenceReport>,
+                    > + Send
                     + 'a,
             >,
         > {
@@ -172,7 +177,7 @@ impl Ledger for MockLedger {
         LedgerFacts::weakest(Duration::ZERO)
     }
 
-    fn format(&self) -> std::sync::Arc<dyn crate::BatchFormat> {
+    fn format(&self) -> std::sync::Arc<dyn crate::batches::BatchFormat> {
         unreachable!("no test of a mocked ledger reads batches")
     }
 
@@ -317,15 +322,15 @@ mock! {
             limit: usize,
         ) -> BatchResult<BatchPage>;
         fn services<'a>(&self, with_idle: bool, after: Option<&'a ServiceId>, limit: usize)
-            -> BatchResult<Vec<crate::ServiceOverview>>;
-        fn service(&self, service_id: &ServiceId) -> BatchResult<Option<crate::ServiceOverview>>;
-        fn instances(&self) -> BatchResult<Vec<crate::InstanceLease>>;
+            -> BatchResult<Vec<crate::queries::ServiceOverview>>;
+        fn service(&self, service_id: &ServiceId) -> BatchResult<Option<crate::queries::ServiceOverview>>;
+        fn instances(&self) -> BatchResult<Vec<crate::queries::InstanceLease>>;
         fn claims<'a>(
             &self,
             instance: Option<&'a InstanceId>,
             after: Option<&'a ServiceId>,
             limit: usize,
-        ) -> BatchResult<Vec<crate::OwnedService>>;
+        ) -> BatchResult<Vec<crate::queries::OwnedService>>;
     }
 }
 

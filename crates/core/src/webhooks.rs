@@ -4,7 +4,9 @@ use std::{fmt, time::Duration};
 
 use thiserror::Error;
 
-use crate::{BatchResult, EventCursor, EventFilter, OperatorRequest, Timestamp};
+use crate::events::{EventCursor, EventFilter};
+use crate::operators::OperatorRequest;
+use crate::{BatchResult, Timestamp};
 
 /// Identifies a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

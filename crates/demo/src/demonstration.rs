@@ -4,7 +4,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchFilter, BatchState};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchFilter;
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_service::{Config, RunningServer, Server};
 use grid_batch_store::Store;

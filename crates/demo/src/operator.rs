@@ -1,6 +1,6 @@
 //! The simulated operator, who looks up held batches in the ledger's record.
 
-use grid_batch_core::{ChangeOutcome, Decision, StoredBatch};
+use grid_batch_core::batches::{ChangeOutcome, Decision, StoredBatch};
 use grid_batch_ledger_sim::{LedgerSim, decision_about, ledger_results};
 use grid_batch_store::{Store, StoreError};
 use log::info;

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use grid_batch_core::StrategyKind;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_store::DatabaseUrl;
 use grid_batch_support::Shutdown;

@@ -1,6 +1,9 @@
 use std::{fmt, time::Duration};
 
-use grid_batch_core::{BatchQueryStore, BatchResult, BatchState, ItemId, ServiceId, StrategyKind};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::StrategyKind;
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 use grid_batch_ledger_sim::{Audit, Entry, ExecutionResult, LedgerSim, audit, ledger_results};
 use grid_batch_protocol::Batch;
 use grid_batch_store::Store;

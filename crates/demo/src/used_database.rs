@@ -1,4 +1,4 @@
-use grid_batch_core::BatchFilter;
+use grid_batch_core::queries::BatchFilter;
 use grid_batch_store::Store;
 
 use crate::DemoError;

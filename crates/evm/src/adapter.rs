@@ -1,11 +1,12 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    BatchFormat, BatchResult, EvidenceReport, FormatError, Ledger, LedgerEventStream, LedgerFacts,
-    NewBatch, ScopeId, ScopeIdError, ServiceId, StatusReport, Submission, SubmissionAnswer,
-    UnresolvedBatch,
+use grid_batch_core::batches::{BatchFormat, FormatError, NewBatch, StatusReport};
+use grid_batch_core::evidence::{EvidenceReport, UnresolvedBatch};
+use grid_batch_core::ledger::{
+    Ledger, LedgerEventStream, LedgerFacts, Submission, SubmissionAnswer,
 };
+use grid_batch_core::{BatchResult, ScopeId, ScopeIdError, ServiceId};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_withdrawals::SigningStore;
 

@@ -1,6 +1,5 @@
-use grid_batch_core::{
-    BatchError, BatchResult, Evidence, EvidenceReport, ScopeId, UnresolvedBatch,
-};
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::{BatchError, BatchResult, ScopeId};
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 
 use crate::{

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{LedgerFacts, SecondArrival};
+use grid_batch_core::ledger::{LedgerFacts, SecondArrival};
 
 /// What an EVM chain does with signed transactions. The search for evidence also causes a transaction that is not mined
 /// after `resend_after` to be sent again.

@@ -1,8 +1,7 @@
 use std::{fmt::Display, iter};
 
-use grid_batch_core::{
-    BatchError, BatchResult, ItemId, LedgerStatus, Receipt, ScopeId, StatusReport,
-};
+use grid_batch_core::batches::{LedgerStatus, Receipt, StatusReport};
+use grid_batch_core::{BatchError, BatchResult, ItemId, ScopeId};
 use grid_batch_withdrawals::{AssignedNonce, ClosedNonce, NonceOutcome, Payment};
 use log::{error, info, warn};
 

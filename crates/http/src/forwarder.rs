@@ -1,7 +1,7 @@
 //! Requests of clients that a node answers.
 
 use futures_util::stream::try_unfold;
-use grid_batch_core::{
+use grid_batch_core::ledger::{
     BodyParts, ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError,
     SocketMessages,
 };
@@ -120,7 +120,7 @@ mod tests {
     };
 
     use futures_util::{StreamExt, stream::pending};
-    use grid_batch_core::SocketMessage;
+    use grid_batch_core::ledger::SocketMessage;
     use tokio::time::timeout;
     use tokio_tungstenite::tungstenite::{Message, WebSocket, accept};
 

@@ -1,4 +1,4 @@
-use grid_batch_core::{Outcome, SubmissionAnswer};
+use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
 
 use crate::{HttpError, HttpResponse};
 
@@ -6,7 +6,7 @@ use crate::{HttpError, HttpResponse};
 /// whether the batch may have arrived.
 ///
 /// ```
-/// use grid_batch_core::Outcome;
+/// use grid_batch_core::ledger::Outcome;
 /// use grid_batch_http::{HttpError, submission_answer};
 ///
 /// let not_sent = Err(HttpError::NotSent("connection refused".to_owned()));

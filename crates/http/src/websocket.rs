@@ -9,7 +9,7 @@ use futures_util::{
     future::{Either, select},
     stream::{BoxStream, unfold},
 };
-use grid_batch_core::{SocketMessage, SocketMessages};
+use grid_batch_core::ledger::{SocketMessage, SocketMessages};
 use grid_batch_nodes::NodePool;
 use tokio::{pin, runtime::Handle, time::timeout};
 use tokio_tungstenite::{

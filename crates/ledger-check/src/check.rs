@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::LedgerIdentity;
+use grid_batch_core::ledger::LedgerIdentity;
 use grid_batch_nodes::{Node, NodePool};
 use grid_batch_support::lock;
 use log::error;

@@ -3,10 +3,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use grid_batch_core::{
-    BatchFits, BatchResult, ClaimKeeper, Ledger, Round, RoundStore, ServiceId, ServiceShare,
-    SubmittedBatch, TakenBatch, Takeover,
-};
+use grid_batch_core::claims::{ClaimKeeper, SubmittedBatch, Takeover};
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::queue::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
+use grid_batch_core::{BatchResult, ServiceId};
 use grid_batch_support::lock;
 use log::warn;
 
@@ -124,7 +124,8 @@ impl<C: RoundStore> RoundStore for CheckedClaims<C> {
 mod tests {
     use std::time::Duration;
 
-    use grid_batch_core::{GlobalScopeId, LedgerIdentity, ScopeId, ScopeIdError};
+    use grid_batch_core::ledger::LedgerIdentity;
+    use grid_batch_core::{GlobalScopeId, ScopeId, ScopeIdError};
     use grid_batch_nodes::NodePool;
 
     use super::*;

@@ -1,4 +1,5 @@
-use grid_batch_core::{BatchResult, LedgerIdentity, RecordedLedger};
+use grid_batch_core::BatchResult;
+use grid_batch_core::ledger::{LedgerIdentity, RecordedLedger};
 use grid_batch_support::redact_url;
 
 /// The ledger of a database, and the ledgers of the configured nodes.

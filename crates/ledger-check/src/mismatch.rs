@@ -1,4 +1,4 @@
-use grid_batch_core::{LedgerIdentity, RecordedLedger};
+use grid_batch_core::ledger::{LedgerIdentity, RecordedLedger};
 use thiserror::Error;
 
 /// The database is bound to another ledger than the one that the server would use.

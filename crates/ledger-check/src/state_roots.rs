@@ -1,8 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchResult, Ledger, Recorded, RecordedSubscriber, ServiceId, StatePauseStore,
-};
+use grid_batch_core::claims::StatePauseStore;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::{BatchResult, ServiceId};
 use grid_batch_support::{BlockingPool, Job, Jobs};
 use log::{info, warn};
 use tokio::time::sleep;

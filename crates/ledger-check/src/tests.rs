@@ -11,11 +11,13 @@ use std::{
 
 use futures_core::future::BoxFuture;
 use futures_util::future::join;
-use grid_batch_core::{
-    BatchError, BatchFormat, BatchResult, Clock, EvidenceReport, Ledger, LedgerConfirmation,
-    LedgerFacts, LedgerIdentity, ManualClock, Outcome, RecordedLedger, ServiceId, StatusReport,
-    Submission, SubmissionAnswer, Timestamp, UnresolvedBatch,
+use grid_batch_core::batches::{BatchFormat, StatusReport};
+use grid_batch_core::evidence::{EvidenceReport, UnresolvedBatch};
+use grid_batch_core::ledger::{
+    Ledger, LedgerConfirmation, LedgerFacts, LedgerIdentity, Outcome, RecordedLedger, Submission,
+    SubmissionAnswer,
 };
+use grid_batch_core::{BatchError, BatchResult, Clock, ManualClock, ServiceId, Timestamp};
 use grid_batch_nodes::{NodePool, NodePoolOptions, UrlResolver};
 use grid_batch_support::Jobs;
 use log::{Log, Metadata, Record};

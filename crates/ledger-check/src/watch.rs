@@ -6,9 +6,8 @@ use std::{
 };
 
 use futures_util::future::join;
-use grid_batch_core::{
-    BatchError, BatchResult, Ledger, LedgerConfirmation, LedgerIdentity, Outage, OutageKind,
-};
+use grid_batch_core::ledger::{Ledger, LedgerConfirmation, LedgerIdentity, Outage, OutageKind};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_nodes::{Identity, IdentityAnswer, Node};
 use grid_batch_support::{BlockingPool, Job, Jobs, redact_url};
 use log::{info, warn};

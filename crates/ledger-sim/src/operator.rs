@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{Decision, ItemId, StoredBatch};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{Decision, StoredBatch};
 
 use crate::{Entry, ExecutionResult};
 

@@ -155,7 +155,8 @@ fn message(panic: &(dyn Any + Send)) -> String {
 mod tests {
     use std::{collections::BTreeSet, path::Path, process::Command};
 
-    use grid_batch_core::{ItemId, LedgerFacts};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::ledger::LedgerFacts;
 
     use super::*;
     use crate::{BatchKind, Fault, TestBatch};

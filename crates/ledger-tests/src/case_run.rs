@@ -7,7 +7,8 @@ use std::{
 };
 
 use grid_batch_client::{Client, ClientError, ClientOptions};
-use grid_batch_core::{ItemId, LedgerFacts};
+use grid_batch_core::ItemId;
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_test_support::process::TestProcess;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -1,7 +1,8 @@
 use std::{path::Path, process::Command};
 
 use grid_batch_client::{Client, ClientError};
-use grid_batch_core::{ItemId, LedgerFacts};
+use grid_batch_core::ItemId;
+use grid_batch_core::ledger::LedgerFacts;
 use thiserror::Error;
 
 /// A ledger under test: a server program with its adapter, and a node, real or simulated, that does what a case asks

@@ -1,4 +1,4 @@
-use grid_batch_core::{AbsenceRule, LedgerFacts, SecondArrival};
+use grid_batch_core::ledger::{AbsenceRule, LedgerFacts, SecondArrival};
 
 /// Whether an operator decides about batches that are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use grid_batch_api::{LedgerReport, NodeReport};
-use grid_batch_core::{
-    Clock, MonotonicTime, OutageKind, Outcome, RecordedLedger, ServiceId, Timestamp, WaitReason,
-};
+use grid_batch_core::ledger::{OutageKind, Outcome, RecordedLedger};
+use grid_batch_core::queries::WaitReason;
+use grid_batch_core::{Clock, MonotonicTime, ServiceId, Timestamp};
 use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_nodes::{Node, NodePool};
 use grid_batch_submitter::DelayedServices;
@@ -100,7 +100,8 @@ impl WaitSources {
 mod tests {
     use std::time::Duration;
 
-    use grid_batch_core::{ItemId, LedgerIdentity, ManualClock};
+    use grid_batch_core::ledger::LedgerIdentity;
+    use grid_batch_core::{ItemId, ManualClock};
     use grid_batch_nodes::NodePoolOptions;
     use grid_batch_work::{Delay, UnderWay};
 

@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path};
 
-use grid_batch_core::WaitReason;
+use grid_batch_core::queries::WaitReason;
 
 use crate::{
     health::{

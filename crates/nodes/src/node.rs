@@ -3,7 +3,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{MonotonicTime, OutageKind, Outcome};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::ledger::{OutageKind, Outcome};
 use grid_batch_support::lock;
 use tokio::sync::Notify;
 

@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, MonotonicTime, Outage, Outcome, ServiceId, SystemClock};
+use grid_batch_core::ledger::{Outage, Outcome};
+use grid_batch_core::{Clock, MonotonicTime, ServiceId, SystemClock};
 use grid_batch_support::redact_url;
 use log::{info, warn};
 use tokio::sync::watch;

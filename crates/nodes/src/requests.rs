@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchError, MonotonicTime, PollPace};
+use grid_batch_core::polling::PollPace;
+use grid_batch_core::{BatchError, MonotonicTime};
 use grid_batch_support::{Backoff, lock};
 
 use crate::NodePool;

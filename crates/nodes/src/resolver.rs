@@ -1,7 +1,8 @@
 use std::{fmt, marker::PhantomData};
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{Outcome, ScopeId};
+use grid_batch_core::ScopeId;
+use grid_batch_core::ledger::Outcome;
 
 use crate::NodePool;
 

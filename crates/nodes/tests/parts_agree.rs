@@ -3,7 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, ManualClock, Outcome, PollPace, ServiceId};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::polling::PollPace;
+use grid_batch_core::{Clock, ManualClock, ServiceId};
 use grid_batch_nodes::{
     IdentityAnswer, NodePool, NodePoolOptions, RequestLimits, StatusUrlResolver, UrlResolver,
 };

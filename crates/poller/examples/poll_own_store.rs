@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    BatchId, BatchResult, BatchUpdater, LedgerStatus, PendingBatchStore, StatusReport,
-};
+use grid_batch_core::BatchResult;
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::polling::{BatchId, BatchUpdater, PendingBatchStore};
 use grid_batch_poller::{BatchStatusReader, MonitorOptions, PollingMonitorBuilder, ShutdownHandle};
 
 const SERVICES: usize = 4;

@@ -7,10 +7,12 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    BatchState, Clock, ItemId, Ledger, LedgerQuestionStore, PollPace, Recorded, RecordedSubscriber,
-    ServiceId, SystemClock,
-};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::evidence::LedgerQuestionStore;
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::polling::PollPace;
+use grid_batch_core::{Clock, ItemId, ServiceId, SystemClock};
 use grid_batch_nodes::{NodePool, RequestEnd, RequestLimits};
 use grid_batch_support::{BlockingPool, GroupPause, Job, Jobs, Shutdown, catch_panic_async, lock};
 use grid_batch_work::{Work, WorkTable};
@@ -289,7 +291,8 @@ impl fmt::Debug for NextBatchMonitor {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{Change, Event, LedgerStatus, Outcome};
+    use grid_batch_core::batches::{Change, Event, LedgerStatus};
+    use grid_batch_core::ledger::Outcome;
 
     use super::*;
 

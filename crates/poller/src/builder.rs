@@ -1,9 +1,9 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{
-    BatchId, BatchStatus, BatchUpdater, Clock, Ledger, LedgerQuestionStore, PendingBatchStore,
-    ServiceId, SystemClock,
-};
+use grid_batch_core::evidence::LedgerQuestionStore;
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::polling::{BatchId, BatchStatus, BatchUpdater, PendingBatchStore};
+use grid_batch_core::{Clock, ServiceId, SystemClock};
 use grid_batch_nodes::NodePool;
 use grid_batch_support::Jobs;
 use thiserror::Error;

@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{MonotonicTime, UnresolvedBatch};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::evidence::UnresolvedBatch;
 use grid_batch_work::{DueKind, Entered, Search, ServiceWork, Work, WorkKey};
 
 use crate::evidence::search;
@@ -100,7 +101,9 @@ fn search_of<'a>(service: &'a mut ServiceWork, key: &WorkKey) -> Option<&'a mut 
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, BatchState, ItemId};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::batches::BatchState;
+    use grid_batch_core::ledger::AttemptId;
 
     use super::*;
 

@@ -5,7 +5,8 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use grid_batch_core::{MonotonicTime, UnresolvedBatch};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::evidence::UnresolvedBatch;
 use grid_batch_work::{DueKind, DueTimes, Entered, Look, Search, Work, WorkKey};
 
 /// Limit on the number of scheduled searches.
@@ -102,7 +103,9 @@ pub(crate) fn take_scheduled(work: &mut Work, now: MonotonicTime) -> Vec<(String
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, BatchState, ItemId};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::batches::BatchState;
+    use grid_batch_core::ledger::AttemptId;
 
     use super::*;
 

@@ -1,6 +1,7 @@
 //! Requests for evidence about several batches of one service.
 
-use grid_batch_core::{BatchError, BatchResult, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::evidence::{EvidenceReport, UnresolvedBatch};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_nodes::RequestEnd;
 
 /// The number of batches of a service in one request for evidence.
@@ -60,7 +61,7 @@ pub(crate) fn end_of(reports: &[BatchResult<EvidenceReport>]) -> RequestEnd {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::Evidence;
+    use grid_batch_core::evidence::Evidence;
 
     use super::*;
 

@@ -1,9 +1,8 @@
 use std::{collections::HashSet, mem::take, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchError, BatchResult, Clock, Evidence, EvidenceReport, MonotonicTime, PollPace, Resolution,
-    ServiceId, UnresolvedBatch,
-};
+use grid_batch_core::evidence::{Evidence, EvidenceReport, Resolution, UnresolvedBatch};
+use grid_batch_core::polling::PollPace;
+use grid_batch_core::{BatchError, BatchResult, Clock, MonotonicTime, ServiceId};
 use grid_batch_nodes::RequestLimits;
 use grid_batch_support::catch_panic;
 use grid_batch_work::{DueKind, Look, Search, Work, WorkTable};

@@ -1,8 +1,8 @@
 use std::collections::HashSet;
 
-use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchStatus, Evidence, Resolution, UnresolvedBatch,
-};
+use grid_batch_core::evidence::{Evidence, Resolution, UnresolvedBatch};
+use grid_batch_core::polling::{BatchId, BatchStatus};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_nodes::{RequestEnd, RequestLimits};
 use grid_batch_support::{Delays, GroupPause, Shutdown, rng};
 use grid_batch_work::{PollCause, WorkTable};

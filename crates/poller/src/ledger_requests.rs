@@ -1,9 +1,9 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchStatus, Evidence, EvidenceReport, Ledger,
-    UnresolvedBatch,
-};
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::polling::{BatchId, BatchStatus};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_nodes::NodePool;
 use grid_batch_support::catch_panic_async;
 use tokio::{runtime::Handle, sync::mpsc::UnboundedSender, time::timeout};
@@ -172,9 +172,9 @@ mod tests {
     use std::future::ready;
 
     use futures_util::future::{BoxFuture, Either, select};
-    use grid_batch_core::{
-        AttemptId, BatchState, GlobalScopeId, ItemId, ScopeId, ScopeIdError, ServiceId,
-    };
+    use grid_batch_core::batches::BatchState;
+    use grid_batch_core::ledger::AttemptId;
+    use grid_batch_core::{GlobalScopeId, ItemId, ScopeId, ScopeIdError, ServiceId};
     use grid_batch_nodes::IdentityAnswer;
     use tokio::pin;
 

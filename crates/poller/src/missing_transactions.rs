@@ -8,10 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    BatchError, BatchResult, EndedDependents, ItemId, Ledger, LookupLag, MissingTransactionStore,
-    ServiceId, TransactionAnswers,
+use grid_batch_core::evidence::{
+    EndedDependents, LookupLag, MissingTransactionStore, TransactionAnswers,
 };
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::{BatchError, BatchResult, ItemId, ServiceId};
 use grid_batch_support::{BlockingPool, Job, Jobs, Shutdown, catch_panic_async, lock};
 use log::warn;
 use tokio::{

@@ -2,7 +2,8 @@
 #![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]
 
 use futures_util::future::BoxFuture;
-use grid_batch_core::{BatchResult, StatusReport};
+use grid_batch_core::BatchResult;
+use grid_batch_core::batches::StatusReport;
 use mockall::mock;
 
 use crate::BatchStatusReader;

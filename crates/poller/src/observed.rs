@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{MonotonicTime, UnresolvedBatch};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::evidence::UnresolvedBatch;
 use grid_batch_work::{Observed, Restored, Work};
 
 use crate::evidence::search;
@@ -70,7 +71,9 @@ fn is_of(seen: &Observed, batch: &UnresolvedBatch) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, BatchState, ItemId};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::batches::BatchState;
+    use grid_batch_core::ledger::AttemptId;
 
     use super::*;
 

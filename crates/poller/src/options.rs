@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{LedgerFacts, PollPace};
+use grid_batch_core::ledger::LedgerFacts;
+use grid_batch_core::polling::PollPace;
 use grid_batch_support::Backoff;
 use thiserror::Error;
 

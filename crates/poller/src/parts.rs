@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchId, BatchResult, BatchStatus, Clock, Ledger};
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::polling::{BatchId, BatchStatus};
+use grid_batch_core::{BatchResult, Clock};
 use grid_batch_nodes::{NodePool, RequestLimits};
 use grid_batch_support::{Jobs, catch_panic};
 use log::warn;

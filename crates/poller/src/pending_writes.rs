@@ -1,8 +1,8 @@
 use std::{mem::take, slice};
 
-use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchStatus, Resolution, ServiceId, UnresolvedBatch,
-};
+use grid_batch_core::evidence::{Resolution, UnresolvedBatch};
+use grid_batch_core::polling::{BatchId, BatchStatus};
+use grid_batch_core::{BatchError, BatchResult, ServiceId};
 use log::error;
 
 use crate::{MonitorCounters, poller_store::PollerStore, stats::to_u64};

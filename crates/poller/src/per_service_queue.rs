@@ -169,7 +169,8 @@ impl<J: ServiceJob> PerServiceQueue<J> {
 mod tests {
     use std::sync::Arc;
 
-    use grid_batch_core::{ManualClock, PollPace};
+    use grid_batch_core::ManualClock;
+    use grid_batch_core::polling::PollPace;
     use grid_batch_nodes::{NodePool, NodePoolOptions};
 
     use super::*;

@@ -1,9 +1,10 @@
 use std::collections::{HashMap, HashSet};
 
-use grid_batch_core::{
-    BatchId, BatchResult, BatchStatus, BatchUpdater, LARGEST_PENDING_LIMIT, LedgerQuestionStore,
-    PendingBatchStore, PollPace, Resolution, Timestamp, UnresolvedBatch,
+use grid_batch_core::evidence::{LedgerQuestionStore, Resolution, UnresolvedBatch};
+use grid_batch_core::polling::{
+    BatchId, BatchStatus, BatchUpdater, LARGEST_PENDING_LIMIT, PendingBatchStore, PollPace,
 };
+use grid_batch_core::{BatchResult, Timestamp};
 use grid_batch_support::catch_panic;
 use tokio::time::Instant;
 

@@ -1,6 +1,7 @@
 use std::{collections::HashSet, time::Duration};
 
-use grid_batch_core::{MonotonicTime, PollPace};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::polling::PollPace;
 use grid_batch_support::Backoff;
 use grid_batch_work::{
     BatchWork, Due, DueKind, Entered, Intervals, Poll, PollCause, PollTimes, SeenCommit,

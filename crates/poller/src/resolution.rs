@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchError, BatchState, Evidence, EvidenceReport, Resolution, UnresolvedBatch,
-};
+use grid_batch_core::BatchError;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::evidence::{Evidence, EvidenceReport, Resolution, UnresolvedBatch};
 
 use crate::{InconclusivePolicy, MonitorOptions, failure_log::FailureLog};
 
@@ -223,7 +223,8 @@ fn whole_units(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, ItemId, LedgerFacts};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::ledger::{AttemptId, LedgerFacts};
     use grid_batch_test_support::log_lines::RecordingLog;
 
     use super::*;
@@ -296,7 +297,7 @@ mod tests {
     #[test]
     fn reason_names_the_deadline_that_has_passed() {
         let batch = UnresolvedBatch {
-            deadline: Some(grid_batch_core::Deadline::Height(7)),
+            deadline: Some(grid_batch_core::batches::Deadline::Height(7)),
             ..unresolved(BatchState::InDoubt)
         };
         let report = EvidenceReport::with_detail(Evidence::Expired, "it is at height 9");

@@ -1,6 +1,7 @@
 use std::fmt;
 
-use grid_batch_core::{BatchId, BatchStatus, InternalError};
+use grid_batch_core::InternalError;
+use grid_batch_core::polling::{BatchId, BatchStatus};
 use grid_batch_support::{Jobs, Shutdown};
 
 use crate::{

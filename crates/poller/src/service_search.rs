@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchResult, LARGEST_PENDING_LIMIT};
+use grid_batch_core::BatchResult;
+use grid_batch_core::polling::LARGEST_PENDING_LIMIT;
 use tokio::time::Instant;
 
 use crate::instant::after;

@@ -1,6 +1,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use grid_batch_core::{BatchId, MonotonicTime};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::polling::BatchId;
 use grid_batch_support::Backoff;
 use grid_batch_work::{DueKind, Work, WorkKey, WorkTable};
 use log::{info, warn};

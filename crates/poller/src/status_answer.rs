@@ -1,6 +1,7 @@
 use std::collections::{HashMap, HashSet};
 
-use grid_batch_core::{BatchError, BatchResult, BatchStatus, Excerpt};
+use grid_batch_core::polling::BatchStatus;
+use grid_batch_core::{BatchError, BatchResult, Excerpt};
 
 /// A ledger's answer to a status request, checked against the request.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ fn invalid(id: &str, what: &str) -> BatchError {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{
+    use grid_batch_core::batches::{
         LedgerStatus::{self, Committed, NotReported, Pending},
         StatusReport,
     };

@@ -1,7 +1,10 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use grid_batch_core::{BatchResult, BatchStatus, Ledger, StatusReport};
+use grid_batch_core::BatchResult;
+use grid_batch_core::batches::StatusReport;
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::polling::BatchStatus;
 
 /// Reads the statuses of batches from a ledger.
 pub trait BatchStatusReader: Send {

@@ -1,6 +1,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use grid_batch_core::{BatchState, MonotonicTime, Recorded, RecordedSubscriber};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_work::{DueKind, Entered, ServiceWork, Work, WorkKey, WorkTable};
 use tokio::sync::Notify;
 
@@ -167,10 +169,11 @@ impl RecordedSubscriber for PollTrigger {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{
-        AttemptId, Change, Claim, Event, Evidence, ItemId, LedgerStatus, Outcome, ServiceId,
-        SubmittedBatch, Takeover,
-    };
+    use grid_batch_core::batches::{Change, Event, LedgerStatus};
+    use grid_batch_core::claims::{Claim, SubmittedBatch, Takeover};
+    use grid_batch_core::evidence::Evidence;
+    use grid_batch_core::ledger::{AttemptId, Outcome};
+    use grid_batch_core::{ItemId, ServiceId};
 
     use super::*;
 

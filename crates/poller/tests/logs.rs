@@ -2,10 +2,10 @@
 
 use std::{future::ready, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchError, BatchId, LedgerStatus, StatusReport,
-    mocks::{MockBatchUpdater, MockLedger, MockPendingBatchStore},
-};
+use grid_batch_core::BatchError;
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::mocks::{MockBatchUpdater, MockLedger, MockPendingBatchStore};
+use grid_batch_core::polling::BatchId;
 use grid_batch_poller::{
     LedgerStatusReader, MonitorOptions, PollingMonitorBuilder, ShutdownHandle,
 };

@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
-use grid_batch_core::{AddressPrefix, DeclaredAccess, ItemId};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{AddressPrefix, DeclaredAccess};
 
 use crate::VerifiedTransaction;
 

@@ -1,4 +1,5 @@
-use grid_batch_core::{BatchFormat, FormatError, NewBatch, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{BatchFormat, FormatError, NewBatch};
 
 use crate::{BatchFault, HeaderId, Limits, ListError, verify_list};
 

@@ -1,6 +1,7 @@
 use std::{fmt, str::FromStr};
 
-use grid_batch_core::{Excerpt, SignerId};
+use grid_batch_core::Excerpt;
+use grid_batch_core::batches::SignerId;
 use secp256k1::{Message, ecdsa};
 use sha2::{Digest, Sha256};
 use thiserror::Error;

@@ -1,6 +1,7 @@
 use std::fmt;
 
-use grid_batch_core::{ItemId, NewBatch, ServiceId};
+use grid_batch_core::batches::NewBatch;
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::{PublicKey, TransactionHeader, declared_access::declared_access};
 

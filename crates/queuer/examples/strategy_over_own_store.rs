@@ -10,9 +10,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use grid_batch_core::batches::{BatchState, Event, LedgerStatus, StoredBatch, transition};
+use grid_batch_core::ledger::{Outcome, Submission};
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, Event, ItemId, LedgerStatus, Outcome, ScopeId, ServiceId,
-    ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
+    BatchError, BatchResult, ItemId, ScopeId, ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{BatchQueue, OpenBatchStore, QueueOptions, StrategyRoundStore, WakeUp};
 

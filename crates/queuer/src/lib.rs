@@ -12,7 +12,7 @@ mod service_queue;
 mod strategy_round_store;
 mod wake_up;
 
-pub use grid_batch_core::{AnyStrategy, ByConflict, InOrder, Strategy};
+pub use grid_batch_core::queue::{AnyStrategy, ByConflict, InOrder, Strategy};
 pub use places::{InFlightCounts, NodeOf, PlaceLimits, Places};
 pub use queue::{BatchQueue, QueueOptions};
 pub use read_window::ReadWindow;

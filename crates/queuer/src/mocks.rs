@@ -1,7 +1,9 @@
 //! `mockall` mocks of the traits, for tests of the layers above.
 #![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]
 
-use grid_batch_core::{BatchResult, DeclaredAccess, ItemId, ServiceId, StoredBatch, TakenBatch};
+use grid_batch_core::batches::{DeclaredAccess, StoredBatch};
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 use mockall::mock;
 
 use crate::{Dependency, OpenBatchStore};
@@ -24,7 +26,8 @@ mock! {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{RoundStore, Timestamp};
+    use grid_batch_core::Timestamp;
+    use grid_batch_core::queue::RoundStore;
 
     use super::*;
     use crate::StrategyRoundStore;

@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    Admission, BatchBytes, BatchResult, Clock, Moment, MonotonicTime, Round, RoundStore, ScopeId,
-    ServiceId, ServiceShare, Submission, SystemClock, TakenBatch,
-};
+use grid_batch_core::batches::BatchBytes;
+use grid_batch_core::ledger::Submission;
+use grid_batch_core::queue::{Admission, Round, RoundStore, ServiceShare, TakenBatch};
+use grid_batch_core::{BatchResult, Clock, Moment, MonotonicTime, ScopeId, ServiceId, SystemClock};
 use grid_batch_support::GroupPause;
 use grid_batch_work::WorkTable;
 use log::{error, warn};

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{BatchResult, ItemId, Recorded, RecordedSubscriber, ServiceId};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 use grid_batch_support::{Job, Jobs};
 
 use crate::Places;

@@ -3,7 +3,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Admission, BatchResult, RoundStore, ServiceId, SubmittedBatch, TakenBatch};
+use grid_batch_core::claims::SubmittedBatch;
+use grid_batch_core::queue::{Admission, RoundStore, TakenBatch};
+use grid_batch_core::{BatchResult, ServiceId};
 use grid_batch_support::{Job, Jobs, lock};
 use grid_batch_work::WorkTable;
 use log::info;

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use grid_batch_core::{
-    AnyStrategy, BatchState, BlockedBy, DeclaredAccess, InLane, ItemId, LaneCounts, Scheduling,
-    StoredBatch, Strategy, Timestamp, WaitKind,
+use grid_batch_core::batches::{BatchState, DeclaredAccess, StoredBatch};
+use grid_batch_core::queue::{
+    AnyStrategy, BlockedBy, InLane, LaneCounts, Scheduling, Strategy, WaitKind,
 };
+use grid_batch_core::{ItemId, Timestamp};
 
 /// An open batch of a service as [`schedule`] sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +86,8 @@ pub enum WaitsFor<'a> {
 /// earliest first. If a batch waits for several others, the latest is named.
 ///
 /// ```
-/// use grid_batch_core::{AddressPrefix, DeclaredAccess, Scheduling, StrategyKind};
-/// # use grid_batch_core::{ItemId, StoredBatch, Timestamp};
+/// use grid_batch_core::{batches::{AddressPrefix, DeclaredAccess}, queue::{Scheduling, StrategyKind}};
+/// # use grid_batch_core::{ItemId, Timestamp, batches::StoredBatch};
 /// use grid_batch_queuer::{Dependency, Next, OpenBatch, WaitsFor, schedule};
 ///
 /// # let stored = |number: u8| {

@@ -4,11 +4,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use grid_batch_core::{
-    AfterInvalid, BatchFits, BatchResult, BatchState, Clock, DeclaredAccess, ItemId, LaneCounts,
-    Round, RoundStore, SchedulingRules, ServiceId, ServiceShare, StoredBatch, Strategy,
-    SystemClock, TakenBatch, Timestamp,
+use grid_batch_core::batches::{BatchState, DeclaredAccess, StoredBatch};
+use grid_batch_core::queue::{
+    AfterInvalid, BatchFits, LaneCounts, Round, RoundStore, SchedulingRules, ServiceShare,
+    Strategy, TakenBatch,
 };
+use grid_batch_core::{BatchResult, Clock, ItemId, ServiceId, SystemClock, Timestamp};
 use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 

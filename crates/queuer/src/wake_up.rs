@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    BatchState, Clock, MonotonicTime, Recorded, RecordedSubscriber, ServiceId, SystemClock,
-};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::{Clock, MonotonicTime, ServiceId, SystemClock};
 use grid_batch_support::lock;
 
 use crate::service_queue::ServiceQueue;
@@ -165,10 +165,11 @@ impl fmt::Debug for WakeUp {
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
-    use grid_batch_core::{
-        Change, Claim, Event, Evidence, ItemId, LedgerStatus, ManualClock, Outcome, Takeover,
-        Timestamp,
-    };
+    use grid_batch_core::batches::{Change, Event, LedgerStatus};
+    use grid_batch_core::claims::{Claim, Takeover};
+    use grid_batch_core::evidence::Evidence;
+    use grid_batch_core::ledger::Outcome;
+    use grid_batch_core::{ItemId, ManualClock, Timestamp};
 
     use super::*;
 

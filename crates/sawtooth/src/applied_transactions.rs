@@ -6,9 +6,8 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use grid_batch_core::{
-    BatchResult, Clock, Evidence, EvidenceReport, ItemId, MonotonicTime, UnresolvedBatch,
-};
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::{BatchResult, Clock, ItemId, MonotonicTime};
 use grid_batch_http::origin;
 use grid_batch_support::{BoundedMap, lock};
 use log::debug;

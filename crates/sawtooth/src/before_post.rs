@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, LedgerStatus, MonotonicTime, StatusReport};
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::{Clock, MonotonicTime};
 use grid_batch_http::origin;
 use grid_batch_support::{BoundedMap, lock};
 use log::{debug, warn};

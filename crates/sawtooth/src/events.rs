@@ -1,7 +1,6 @@
 use futures_util::{StreamExt, stream::unfold};
-use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, LedgerEvent, LedgerEventStream, ScopeId,
-};
+use grid_batch_core::ledger::{LedgerEvent, LedgerEventStream};
+use grid_batch_core::{BatchError, BatchResult, GlobalScopeId, ScopeId};
 use grid_batch_http::{HttpError, TextFrames, origin};
 use grid_batch_support::lock;
 use log::warn;

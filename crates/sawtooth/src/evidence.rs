@@ -1,7 +1,7 @@
 use futures_util::future::join_all;
-use grid_batch_core::{
-    BatchError, BatchResult, BatchState, Evidence, EvidenceReport, LedgerStatus, UnresolvedBatch,
-};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_http::origin;
 use tokio::time::sleep;
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{LedgerFacts, SecondArrival};
+use grid_batch_core::ledger::{LedgerFacts, SecondArrival};
 
 /// Many times longer than a node needs for a batch. A batch that can never be applied stays pending and blocks
 /// everything after it.

@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 
 use futures_util::future::join_all;
-use grid_batch_core::{BatchResult, ItemId, LedgerStatus, StatusReport};
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::{BatchResult, ItemId};
 use grid_batch_http::origin;
 use log::{debug, warn};
 

@@ -1,4 +1,5 @@
-use grid_batch_core::{ServiceId, Submission};
+use grid_batch_core::ServiceId;
+use grid_batch_core::ledger::Submission;
 use grid_batch_http::origin;
 
 use crate::Sawtooth;

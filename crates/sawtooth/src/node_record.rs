@@ -4,9 +4,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    BatchError, BatchResult, CommitHistory, CommittedBefore, LedgerStatus, ServiceId,
-};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::{CommitHistory, CommittedBefore};
+use grid_batch_core::{BatchError, BatchResult, ServiceId};
 use grid_batch_support::{BlockingWork, BoundedMap, lock};
 use tokio::sync::Mutex as AsyncMutex;
 

@@ -1,7 +1,7 @@
-use grid_batch_core::{
-    ForwardedRequest, ForwardedResponse, ForwardedSocket, GlobalScopeId, PassThroughError, ScopeId,
-    SocketMessages,
+use grid_batch_core::ledger::{
+    ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError, SocketMessages,
 };
+use grid_batch_core::{GlobalScopeId, ScopeId};
 
 use crate::Sawtooth;
 

@@ -5,11 +5,14 @@ use std::{
 };
 
 use futures_core::future::BoxFuture;
+use grid_batch_core::batches::{BatchFormat, StatusReport};
+use grid_batch_core::evidence::{Evidence, EvidenceReport, TransactionAnswers, UnresolvedBatch};
+use grid_batch_core::ledger::{
+    CommitHistory, ForwardedRequest, ForwardedResponse, ForwardedSocket, Ledger, LedgerEventStream,
+    LedgerFacts, PassThroughError, SocketMessages, Submission, SubmissionAnswer,
+};
 use grid_batch_core::{
-    BatchFormat, BatchResult, Clock, CommitHistory, Evidence, EvidenceReport, ForwardedRequest,
-    ForwardedResponse, ForwardedSocket, GlobalScopeId, ItemId, Ledger, LedgerEventStream,
-    LedgerFacts, PassThroughError, ScopeId, ScopeIdError, ServiceId, SocketMessages, StatusReport,
-    Submission, SubmissionAnswer, SystemClock, TransactionAnswers, UnresolvedBatch,
+    BatchResult, Clock, GlobalScopeId, ItemId, ScopeId, ScopeIdError, ServiceId, SystemClock,
 };
 use grid_batch_http::{Forwarder, HttpError, HttpOptions};
 use grid_batch_nodes::StatusUrlResolver;

@@ -1,4 +1,6 @@
-use grid_batch_core::{BatchError, LedgerStatus, Outcome, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchError, ServiceId};
 use grid_batch_http::origin;
 use grid_batch_protocol::list_of_one;
 use log::{debug, info};

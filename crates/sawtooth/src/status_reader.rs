@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
-use grid_batch_core::{BatchError, BatchResult, LedgerStatus, MonotonicTime, StatusReport};
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::{BatchError, BatchResult, MonotonicTime};
 use grid_batch_http::origin;
 use log::debug;
 

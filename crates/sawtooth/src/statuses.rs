@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{BatchError, BatchResult, Excerpt, LedgerStatus, Receipt, StatusReport};
+use grid_batch_core::batches::{LedgerStatus, Receipt, StatusReport};
+use grid_batch_core::{BatchError, BatchResult, Excerpt};
 use grid_batch_protocol::entries_in_order;
 use grid_batch_support::one_line;
 use serde::Deserialize;

@@ -1,7 +1,6 @@
 use futures_util::future::join_all;
-use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, ItemId, ScopeId, TransactionAnswers,
-};
+use grid_batch_core::evidence::TransactionAnswers;
+use grid_batch_core::{BatchError, BatchResult, GlobalScopeId, ItemId, ScopeId};
 use grid_batch_http::origin;
 
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{Evidence, LedgerStatus};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
 
 use crate::{node_reports::CombinedStatus, state_roots::StateRoots};
 

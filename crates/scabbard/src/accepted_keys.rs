@@ -2,9 +2,10 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use grid_batch_core::{
-    AccessScope, KeyRefusal, LedgerKey, MonotonicTime, ScopeId, ServiceId, ServiceScopeId, SignerId,
-};
+use grid_batch_core::batches::SignerId;
+use grid_batch_core::ledger::{KeyRefusal, LedgerKey};
+use grid_batch_core::tokens::AccessScope;
+use grid_batch_core::{MonotonicTime, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::HttpResponse;
 use grid_batch_support::{BoundedMap, lock};
 

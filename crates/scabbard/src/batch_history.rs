@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, ItemId, MonotonicTime, Outcome, ServiceId};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::{Clock, ItemId, MonotonicTime, ServiceId};
 use grid_batch_support::{BoundedMap, lock};
 
 use crate::{

@@ -3,9 +3,9 @@ use std::{
     time::Duration,
 };
 
+use grid_batch_core::ledger::CommitHistory;
 use grid_batch_core::{
-    BatchError, BatchResult, Clock, CommitHistory, ItemId, PeerService, ScopeId, ServiceId,
-    ServiceScopeId,
+    BatchError, BatchResult, Clock, ItemId, PeerService, ScopeId, ServiceId, ServiceScopeId,
 };
 use grid_batch_http::{Forwarder, HttpClient, HttpError};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};

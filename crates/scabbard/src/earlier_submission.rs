@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{
-    AttemptId, BatchError, BatchResult, ItemId, LedgerStatus, Outcome, ScopeId, ServiceId,
-    ServiceScopeId, Submission, SubmissionAnswer,
-};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::{AttemptId, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchError, BatchResult, ItemId, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::transaction_ids;
 use log::{debug, warn};
 

@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, ScopeId, ServiceId, ServiceScopeId};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::{ScopeId, ServiceId, ServiceScopeId};
 
 use crate::{
     absence::AbsenceFacts,

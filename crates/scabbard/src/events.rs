@@ -6,9 +6,8 @@ use std::{
 
 use futures_core::Stream;
 use futures_util::StreamExt;
-use grid_batch_core::{
-    BatchError, BatchResult, ItemId, LedgerEvent, LedgerEventStream, ScopeId, ServiceScopeId,
-};
+use grid_batch_core::ledger::{LedgerEvent, LedgerEventStream};
+use grid_batch_core::{BatchError, BatchResult, ItemId, ScopeId, ServiceScopeId};
 use grid_batch_http::{HttpError, TextFrames, origin};
 use log::error;
 use serde::Deserialize;

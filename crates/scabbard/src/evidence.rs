@@ -1,10 +1,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use grid_batch_core::{
-    BatchResult, Evidence, EvidenceReport, ItemId, LedgerStatus, MonotonicTime, ServiceScopeId,
-    UnresolvedBatch,
-};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::{BatchResult, ItemId, MonotonicTime, ServiceScopeId};
 use log::info;
 
 use crate::{

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, ServiceId, ServicePause};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::queries::ServicePause;
 use grid_batch_http::origin;
 
 use crate::{

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{LedgerFacts, SecondArrival};
+use grid_batch_core::ledger::{LedgerFacts, SecondArrival};
 
 /// What Scabbard services do with batches.
 pub const fn facts(late_arrival_limit: Duration) -> LedgerFacts {

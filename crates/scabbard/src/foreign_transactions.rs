@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchResult, CommitHistory, ItemId, ServiceId};
+use grid_batch_core::ledger::CommitHistory;
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 use grid_batch_support::{BoundedMap, lock};
 use log::warn;
 use tokio::{runtime::Handle, time::sleep};

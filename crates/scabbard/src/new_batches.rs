@@ -7,10 +7,8 @@ use futures_util::{
     StreamExt,
     future::{Either, ready, select},
 };
-use grid_batch_core::{
-    BatchError, BatchResult, CommitHistory, HistoryFacts, ItemId, MonotonicTime, Outcome,
-    ServiceId, SubmissionAnswer,
-};
+use grid_batch_core::ledger::{CommitHistory, HistoryFacts, Outcome, SubmissionAnswer};
+use grid_batch_core::{BatchError, BatchResult, ItemId, MonotonicTime, ServiceId};
 use grid_batch_support::{BlockingWork, ServicePattern};
 use log::{info, warn};
 use tokio::pin;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use grid_batch_core::{
-    BatchError, BatchResult, LedgerStatus, MonotonicTime, ServiceId, ServiceScopeId,
-};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::{BatchError, BatchResult, MonotonicTime, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
 use log::debug;
 use tokio::time::timeout;

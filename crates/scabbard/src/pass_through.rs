@@ -1,4 +1,4 @@
-use grid_batch_core::{
+use grid_batch_core::ledger::{
     ForwardedRequest, ForwardedResponse, ForwardedSocket, PassThroughError, SocketMessages,
 };
 

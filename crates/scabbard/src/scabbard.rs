@@ -1,12 +1,15 @@
 use std::{fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    AccessScope, BatchFormat, BatchResult, CommitHistory, EvidenceReport, ForwardedRequest,
-    ForwardedResponse, ForwardedSocket, ItemId, KeyRefusal, Ledger, LedgerEventStream, LedgerFacts,
-    LedgerKey, PassThroughError, ScopeId, ScopeIdError, ServiceId, ServiceScopeId, SocketMessages,
-    StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
+use grid_batch_core::batches::{BatchFormat, StatusReport};
+use grid_batch_core::evidence::{EvidenceReport, UnresolvedBatch};
+use grid_batch_core::ledger::{
+    CommitHistory, ForwardedRequest, ForwardedResponse, ForwardedSocket, KeyRefusal, Ledger,
+    LedgerEventStream, LedgerFacts, LedgerKey, PassThroughError, SocketMessages, Submission,
+    SubmissionAnswer,
 };
+use grid_batch_core::tokens::AccessScope;
+use grid_batch_core::{BatchResult, ItemId, ScopeId, ScopeIdError, ServiceId, ServiceScopeId};
 use grid_batch_http::join;
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_protocol::{CylinderToken, TransactFormat};

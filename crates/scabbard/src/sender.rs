@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{Outcome, ScopeId, ServiceId, ServiceScopeId, Submission, SubmissionAnswer};
+use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::{HeaderId, HeaderIdError, list_of_one, transaction_ids};
 
 use crate::{Scabbard, context::ScabbardContext, outcome::read_answer, unknown_services::DeniedBy};

@@ -12,9 +12,9 @@ use futures_util::{
     future::{join_all, ready},
     stream,
 };
-use grid_batch_core::{
-    ItemId, MonotonicTime, ScopeId, ServiceId, ServicePause, ServiceScopeId, SubmissionAnswer,
-};
+use grid_batch_core::ledger::SubmissionAnswer;
+use grid_batch_core::queries::ServicePause;
+use grid_batch_core::{ItemId, MonotonicTime, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::origin;
 use grid_batch_support::lock;
 use log::{info, warn};

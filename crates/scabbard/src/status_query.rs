@@ -1,6 +1,7 @@
 //! Status requests to one node.
 
-use grid_batch_core::{BatchError, BatchResult, LedgerStatus, ScopeId, ServiceId, ServiceScopeId};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::{BatchError, BatchResult, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::{HttpResponse, origin};
 
 use crate::{

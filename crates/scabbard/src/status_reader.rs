@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use grid_batch_core::{
-    BatchError, BatchResult, BatchStatus, LedgerStatus, ScopeId, ServiceScopeId, StatusReport,
-};
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::polling::BatchStatus;
+use grid_batch_core::{BatchError, BatchResult, ScopeId, ServiceScopeId};
 
 use crate::{
     Scabbard,

@@ -1,6 +1,7 @@
 //! Parsing of the response to a status request.
 
-use grid_batch_core::{BatchError, BatchResult, ItemId, LedgerStatus, Receipt, StatusReport};
+use grid_batch_core::batches::{LedgerStatus, Receipt, StatusReport};
+use grid_batch_core::{BatchError, BatchResult, ItemId};
 use grid_batch_protocol::entries_in_order;
 use serde::{Deserialize, Deserializer, de::Error};
 

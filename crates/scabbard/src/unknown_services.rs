@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{CommitHistory, MonotonicTime, ServiceId};
+use grid_batch_core::ledger::CommitHistory;
+use grid_batch_core::{MonotonicTime, ServiceId};
 use grid_batch_http::{HttpResponse, origin};
 use grid_batch_support::{BoundedMap, lock};
 use log::{debug, info, warn};
@@ -229,7 +230,8 @@ pub(crate) fn denies_service(response: &HttpResponse) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchResult, CommittedBefore, ItemId};
+    use grid_batch_core::ledger::CommittedBefore;
+    use grid_batch_core::{BatchResult, ItemId};
 
     use super::*;
 

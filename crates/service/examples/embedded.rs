@@ -5,7 +5,9 @@
 
 use std::{error::Error, thread, time::Duration};
 
-use grid_batch_core::{BatchQueryStore, BatchState, GlobalScopeId, IntakeStore, ScopeId};
+use grid_batch_core::batches::{BatchState, IntakeStore};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::{GlobalScopeId, ScopeId};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, verify_list,

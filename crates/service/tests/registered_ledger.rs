@@ -10,10 +10,10 @@ use std::{
 };
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    BatchFormat, BatchResult, Evidence, EvidenceReport, Ledger, LedgerFacts, LedgerStatus, Outcome,
-    ServiceId, StatusReport, Submission, SubmissionAnswer, UnresolvedBatch,
-};
+use grid_batch_core::batches::{BatchFormat, LedgerStatus, StatusReport};
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::ledger::{Ledger, LedgerFacts, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchResult, ServiceId};
 use grid_batch_protocol::TransactFormat;
 use grid_batch_service::{
     Config, ConfigError, LedgerContext, LedgerType, RunningServer, Server, StartError, settings,

@@ -1,5 +1,6 @@
 use crate::{ConfigError, GivenValue, NodeUrl, Setting, SettingValue, SettingValues};
-use grid_batch_core::{AfterInvalid, PeerService, ServiceScopeId, StrategyKind};
+use grid_batch_core::queue::{AfterInvalid, StrategyKind};
+use grid_batch_core::{PeerService, ServiceScopeId};
 
 impl SettingValue for StrategyKind {
     fn parse(text: &str) -> Result<Self, String> {

@@ -62,7 +62,7 @@ use sql::hooks::NoHooks as InstalledHooks;
 #[cfg(feature = "withdrawals")]
 use withdrawals::WithdrawalHooks as InstalledHooks;
 
-pub use grid_batch_core::DelayOptions;
+pub use grid_batch_core::queue::DelayOptions;
 pub use operator::EndedDelays;
 pub use polling::{MonitorStore, PendingBatch};
 pub use restored::OpenBatchesInDoubt;

@@ -27,13 +27,23 @@ use diesel::{
     sql_query,
     sql_types::{Text, Untyped},
 };
-use grid_batch_core::{
-    ActionOutcome, Change, ClaimKeeper, ClientId, CommitHistory, Decision, Event, GroupObserver,
-    InstanceId, IntakeStore, ItemId, LedgerIdentity, LedgerQuestionStore, LedgerStatus, NewBatch,
-    Operator, OperatorAction, OperatorRequest, OperatorStore, OperatorTarget, OperatorVerb,
-    Outcome, PendingBatchStore, Recorded, Resolution, RetentionStore, RoundStore, ScopeId,
-    ServiceId, ServiceScopeId, SignerId, SubmissionAnswer, SubmissionOutcome, Timestamp,
+use grid_batch_core::batches::{
+    Change, ClientId, Decision, Event, IntakeStore, LedgerStatus, NewBatch, RetentionStore,
+    SignerId,
 };
+use grid_batch_core::claims::{ClaimKeeper, InstanceId};
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::{LedgerQuestionStore, Resolution};
+use grid_batch_core::ledger::{
+    CommitHistory, GroupObserver, LedgerIdentity, Outcome, SubmissionAnswer, SubmissionOutcome,
+};
+use grid_batch_core::operators::{
+    ActionOutcome, Operator, OperatorAction, OperatorRequest, OperatorStore, OperatorTarget,
+    OperatorVerb,
+};
+use grid_batch_core::polling::PendingBatchStore;
+use grid_batch_core::queue::RoundStore;
+use grid_batch_core::{ItemId, ScopeId, ServiceId, ServiceScopeId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
 
 use crate::{
@@ -270,7 +280,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     let labelled = new_batch("new::0000".parse().unwrap(), 95_000);
     let label = Some("of a client".parse().unwrap());
     let client = Some(ClientId::Key(SignerId::from_bytes([3; SignerId::BYTES])));
-    let deadline = Some(grid_batch_core::Deadline::Height(7));
+    let deadline = Some(grid_batch_core::batches::Deadline::Height(7));
     add(store, &[NewBatch { label, client, deadline, ..labelled }]);
     refuse_a_full_queue(store);
     process_failures(claims, services);

@@ -10,11 +10,16 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{
-    ActionSource, Change, ChangeOutcome, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus,
-    NewBatch, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome,
-    RetentionStore, RoundStore,
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{
+    Change, ChangeOutcome, Event, IntakeStore, LedgerStatus, NewBatch, RetentionStore,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    ActionSource, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb,
+};
+use grid_batch_core::queue::RoundStore;
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseUrl, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 

@@ -13,10 +13,11 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    BatchResult, DelayOptions, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionAnswer,
-    SubmissionOutcome,
+use grid_batch_core::ledger::{
+    GroupObserver, Outcome, Submission, SubmissionAnswer, SubmissionOutcome,
 };
+use grid_batch_core::queue::DelayOptions;
+use grid_batch_core::{BatchResult, GlobalScopeId};
 use grid_batch_nodes::NodePool;
 use grid_batch_submitter::{
     RetryQueue, RunnableSubmitter, ShutdownHandle, SubmissionSender, SubmitterBuilder,

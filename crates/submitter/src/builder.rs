@@ -1,6 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{Admission, Clock, GroupObserver, ScopeId, Submission, SystemClock};
+use grid_batch_core::ledger::{GroupObserver, Submission};
+use grid_batch_core::queue::Admission;
+use grid_batch_core::{Clock, ScopeId, SystemClock};
 use grid_batch_support::Jobs;
 use grid_batch_work::WorkTable;
 use thiserror::Error;

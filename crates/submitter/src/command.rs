@@ -1,9 +1,8 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{
-    BatchError, Clock, Deadline, Outcome, ScopeId, Submission, SubmissionAnswer, SubmissionOutcome,
-    TimeLeft,
-};
+use grid_batch_core::batches::{Deadline, TimeLeft};
+use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer, SubmissionOutcome};
+use grid_batch_core::{BatchError, Clock, ScopeId};
 use grid_batch_support::{Panic, catch_panic, catch_panic_async, redact_url, redact_userinfo};
 use grid_batch_work::WorkTable;
 use log::error;
@@ -269,7 +268,9 @@ mod tests {
 
     use crate::mocks::{MockSubmissionSender, MockUrlResolver};
     use futures_core::future::BoxFuture;
-    use grid_batch_core::{AttemptId, BatchResult, GlobalScopeId, LedgerPosition, SystemClock};
+    use grid_batch_core::batches::LedgerPosition;
+    use grid_batch_core::ledger::AttemptId;
+    use grid_batch_core::{BatchResult, GlobalScopeId, SystemClock};
     use grid_batch_nodes::{IdentityAnswer, NodePool};
 
     use super::*;

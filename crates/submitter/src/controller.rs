@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, Moment, Outcome, ScopeId, SubmissionAnswer, SubmissionOutcome};
+use grid_batch_core::ledger::{Outcome, SubmissionAnswer, SubmissionOutcome};
+use grid_batch_core::{Clock, Moment, ScopeId};
 use tokio::time::sleep;
 
 use crate::{
@@ -122,10 +123,10 @@ mod tests {
     };
 
     use futures_core::future::BoxFuture;
-    use grid_batch_core::{
-        AttemptId, GlobalScopeId, ItemId, MonotonicTime, Submission, SubmittedBatch, TakenBatch,
-        Timestamp,
-    };
+    use grid_batch_core::claims::SubmittedBatch;
+    use grid_batch_core::ledger::{AttemptId, Submission};
+    use grid_batch_core::queue::TakenBatch;
+    use grid_batch_core::{GlobalScopeId, ItemId, MonotonicTime, Timestamp};
     use grid_batch_work::WorkTable;
     use mockall::mock;
     use tokio::time::Instant;

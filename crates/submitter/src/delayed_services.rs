@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    Clock, MonotonicTime, Outcome, Recorded, RecordedSubscriber, ServiceId, SubmissionAnswer,
-};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
+use grid_batch_core::{Clock, MonotonicTime, ServiceId};
 use grid_batch_support::{Backoff, lock};
 use grid_batch_work::{Delay, DueKind, DueTimes, Work, WorkKey, WorkTable};
 use log::{info, warn};
@@ -363,7 +363,8 @@ impl fmt::Debug for DelayedServices {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchState, Change, Event, ItemId, ManualClock};
+    use grid_batch_core::batches::{BatchState, Change, Event};
+    use grid_batch_core::{ItemId, ManualClock};
 
     use super::*;
 

@@ -4,7 +4,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchError, GroupObserver, ScopeId, ServiceId, SubmissionOutcome};
+use grid_batch_core::ledger::{GroupObserver, SubmissionOutcome};
+use grid_batch_core::{BatchError, ScopeId, ServiceId};
 use grid_batch_support::{Delays, catch_panic, redact_userinfo};
 use log::{error, warn};
 
@@ -181,9 +182,8 @@ fn of_services<S: ScopeId>(
 mod tests {
     use std::{sync::Mutex, time::Duration};
 
-    use grid_batch_core::{
-        BatchError, BatchResult, GlobalScopeId, Outcome, ServiceScopeId, SubmissionAnswer,
-    };
+    use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
+    use grid_batch_core::{BatchError, BatchResult, GlobalScopeId, ServiceScopeId};
 
     use super::*;
 

@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{Moment, Outcome, ScopeId, Submission, SubmissionOutcome};
+use grid_batch_core::ledger::{Outcome, Submission, SubmissionOutcome};
+use grid_batch_core::{Moment, ScopeId};
 use grid_batch_support::catch_panic;
 use log::{Level, error, log};
 use tokio::{

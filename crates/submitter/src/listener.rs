@@ -6,7 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{Outcome, ScopeId, SubmissionOutcome};
+use grid_batch_core::ScopeId;
+use grid_batch_core::ledger::{Outcome, SubmissionOutcome};
 use grid_batch_support::{GroupPause, catch_panic};
 use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;

@@ -2,9 +2,9 @@
 #![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    BatchResult, InternalError, LedgerPosition, ScopeId, Submission, SubmissionAnswer,
-};
+use grid_batch_core::batches::LedgerPosition;
+use grid_batch_core::ledger::{Submission, SubmissionAnswer};
+use grid_batch_core::{BatchResult, InternalError, ScopeId};
 use mockall::mock;
 
 use crate::{

@@ -1,9 +1,10 @@
-use grid_batch_core::{ScopeId, SubmissionOutcome};
+use grid_batch_core::ScopeId;
+use grid_batch_core::ledger::SubmissionOutcome;
 
 /// Observes submissions one at a time.
 ///
 /// [`notify`](Self::notify) is for a person to read: it does not tell whether a batch may be sent again. What decides about
-/// that implements [`submission_ended`](Self::submission_ended), or [`GroupObserver`](grid_batch_core::GroupObserver), which
+/// that implements [`submission_ended`](Self::submission_ended), or [`GroupObserver`](grid_batch_core::ledger::GroupObserver), which
 /// can also report a failure.
 pub trait SubmitterObserver: Sync + Send {
     /// The scope of the submissions.
@@ -21,11 +22,11 @@ pub trait SubmitterObserver: Sync + Send {
 
     /// Handles the end of a submission. By default, it calls [`notify`](Self::notify).
     ///
-    /// The [class](grid_batch_core::Outcome::class) of the outcome tells whether the batch may be sent again. A
+    /// The [class](grid_batch_core::ledger::Outcome::class) of the outcome tells whether the batch may be sent again. A
     /// [`RetryQueue`](crate::RetryQueue) sends again what may be.
     ///
     /// ```
-    /// use grid_batch_core::{OutcomeClass, ScopeId, SubmissionOutcome};
+    /// use grid_batch_core::{ScopeId, ledger::{OutcomeClass, SubmissionOutcome}};
     ///
     /// fn what_next<S: ScopeId>(outcome: &SubmissionOutcome<S>) -> &'static str {
     ///     match outcome.answer.outcome.class() {

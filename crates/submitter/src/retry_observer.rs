@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use grid_batch_core::{
-    BatchError, BatchResult, GroupObserver, NextStep, ScopeId, SubmissionOutcome,
-};
+use grid_batch_core::ledger::{GroupObserver, SubmissionOutcome};
+use grid_batch_core::queue::NextStep;
+use grid_batch_core::{BatchError, BatchResult, ScopeId};
 
 use crate::{DelayedServices, RetryQueue};
 
@@ -54,10 +54,9 @@ mod tests {
         time::Duration,
     };
 
-    use grid_batch_core::{
-        Clock, DelayOptions, ManualClock, Moment, Outcome, ServiceId, ServiceScopeId, Submission,
-        SubmissionAnswer, Timestamp,
-    };
+    use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer};
+    use grid_batch_core::queue::DelayOptions;
+    use grid_batch_core::{Clock, ManualClock, Moment, ServiceId, ServiceScopeId, Timestamp};
     use grid_batch_support::lock;
     use grid_batch_work::WorkTable;
 

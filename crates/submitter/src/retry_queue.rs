@@ -5,10 +5,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    Clock, DelayOptions, FailedAttempts, Moment, MonotonicTime, NextStep, OutcomeClass,
-    RetryPolicy, ScopeId, ServiceId, Submission, SubmissionOutcome, SystemClock,
-};
+use grid_batch_core::ledger::{OutcomeClass, Submission, SubmissionOutcome};
+use grid_batch_core::queue::{DelayOptions, FailedAttempts, NextStep, RetryPolicy};
+use grid_batch_core::{Clock, Moment, MonotonicTime, ScopeId, ServiceId, SystemClock};
 use grid_batch_support::{lock, rng};
 use log::warn;
 
@@ -28,7 +27,7 @@ use crate::{SubmitterWaker, leader::Queue};
 /// the batch had been taken then. Clones share the queue.
 ///
 /// ```
-/// use grid_batch_core::{DelayOptions, GlobalScopeId, Submission};
+/// use grid_batch_core::{GlobalScopeId, ledger::Submission, queue::DelayOptions};
 /// use grid_batch_submitter::{RetryQueue, SubmitterBuilder};
 ///
 /// fn with_retries(own_queue: Vec<Submission<GlobalScopeId>>) -> SubmitterBuilder<GlobalScopeId> {

@@ -4,7 +4,9 @@ use std::{
     time::Instant,
 };
 
-use grid_batch_core::{Admission, Clock, GroupObserver, InternalError, ScopeId, SubmissionOutcome};
+use grid_batch_core::ledger::{GroupObserver, SubmissionOutcome};
+use grid_batch_core::queue::Admission;
+use grid_batch_core::{Clock, InternalError, ScopeId};
 use grid_batch_support::{GroupPause, Jobs};
 use tokio::sync::mpsc::unbounded_channel;
 

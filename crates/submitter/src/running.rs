@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc};
 
-use grid_batch_core::{InternalError, ScopeId, SubmissionOutcome};
+use grid_batch_core::ledger::SubmissionOutcome;
+use grid_batch_core::{InternalError, ScopeId};
 use grid_batch_support::Job;
 
 use crate::{

@@ -1,15 +1,15 @@
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    BatchResult, Ledger, LedgerPosition, ScopeId, ServiceId, Submission, SubmissionAnswer,
-};
+use grid_batch_core::batches::LedgerPosition;
+use grid_batch_core::ledger::{Ledger, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchResult, ScopeId, ServiceId};
 
 /// Sends a batch to a ledger once: an adapter's part of a submission.
 ///
-/// It reads the ledger's response as an [`Outcome`](grid_batch_core::Outcome) and never sends twice. It has a timeout of its
+/// It reads the ledger's response as an [`Outcome`](grid_batch_core::ledger::Outcome) and never sends twice. It has a timeout of its
 /// own, shorter than the submitter's; if the batch may have arrived by then, the outcome is
-/// [`Outcome::Ambiguous`](grid_batch_core::Outcome::Ambiguous). It must not block the thread that polls it.
+/// [`Outcome::Ambiguous`](grid_batch_core::ledger::Outcome::Ambiguous). It must not block the thread that polls it.
 pub trait SubmissionSender: Send + Sync {
     /// The scope of the batches.
     type Id: ScopeId;

@@ -3,7 +3,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{ScopeId, ServiceId, SubmissionOutcome};
+use grid_batch_core::ledger::SubmissionOutcome;
+use grid_batch_core::{ScopeId, ServiceId};
 use grid_batch_support::{Backoff, Delays};
 
 /// The outcomes that could not be recorded because their service is locked. Each service is tried again
@@ -80,7 +81,8 @@ impl<S: ScopeId> SetAside<S> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{Outcome, ServiceScopeId, SubmissionAnswer};
+    use grid_batch_core::ServiceScopeId;
+    use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
 
     use super::*;
 

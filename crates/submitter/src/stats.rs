@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use grid_batch_core::{Outcome, OutcomeClass};
+use grid_batch_core::ledger::{Outcome, OutcomeClass};
 use grid_batch_support::lock;
 
 /// What a submitter has done since it was built. A stop does not reset it.

@@ -3,9 +3,10 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    Admission, AttemptId, Deadline, Moment, Outcome, ScopeId, Submission, SubmissionOutcome,
-};
+use grid_batch_core::batches::Deadline;
+use grid_batch_core::ledger::{AttemptId, Outcome, Submission, SubmissionOutcome};
+use grid_batch_core::queue::Admission;
+use grid_batch_core::{Moment, ScopeId};
 use grid_batch_work::WorkTable;
 use log::error;
 use tokio::{

@@ -2,9 +2,9 @@
 
 use std::{future::ready, sync::Arc};
 
-use grid_batch_core::{
-    AttemptId, GlobalScopeId, Outcome, Submission, SubmissionAnswer, mocks::MockGroupObserver,
-};
+use grid_batch_core::GlobalScopeId;
+use grid_batch_core::ledger::{AttemptId, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::mocks::MockGroupObserver;
 use grid_batch_nodes::NodePool;
 use grid_batch_submitter::{
     RunnableSubmitter, ShutdownHandle, SubmitterBuilder, SubmitterOptions,

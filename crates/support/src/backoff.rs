@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::Backoff;
+use grid_batch_core::queue::Backoff;
 
 /// The delays of one series of failures, with jitter.
 #[derive(Debug)]

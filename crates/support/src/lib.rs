@@ -24,7 +24,7 @@ pub use backoff::{Delays, rng};
 pub use blocking_work::BlockingWork;
 pub use bounded_map::BoundedMap;
 pub use error_chain::ErrorChain;
-pub use grid_batch_core::Backoff;
+pub use grid_batch_core::queue::Backoff;
 pub use group_pause::GroupPause;
 pub use histogram::{Histogram, HistogramValues};
 pub use jobs::{BlockingPool, Job, JobReport, JobRuns, JobTrigger, Jobs, Next, Schedule};

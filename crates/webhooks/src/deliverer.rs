@@ -2,9 +2,9 @@
 
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchResult, DueWebhook, EventStore, InternalError, Timestamp, WebhookId, WebhookStore,
-};
+use grid_batch_core::events::EventStore;
+use grid_batch_core::webhooks::{DueWebhook, WebhookId, WebhookStore};
+use grid_batch_core::{BatchResult, InternalError, Timestamp};
 use grid_batch_http::{HttpClient, HttpOptions};
 use grid_batch_support::{BlockingPool, Job, Jobs, Shutdown, catch_panic_async};
 use log::{error, warn};

@@ -1,9 +1,10 @@
 //! The delivery to one webhook, from its position to the end of the feed.
 
-use grid_batch_core::{
-    BatchError, BatchResult, DeliveryResult, DueWebhook, EventCursor, EventFilter, EventPage,
-    EventPosition, EventReadError, Message, PositionedEvent, WebhookLease,
+use grid_batch_core::events::{
+    EventCursor, EventFilter, EventPage, EventPosition, EventReadError, PositionedEvent,
 };
+use grid_batch_core::webhooks::{DeliveryResult, DueWebhook, Message, WebhookLease};
+use grid_batch_core::{BatchError, BatchResult};
 use log::{debug, warn};
 use tokio::time::Instant;
 

@@ -1,4 +1,5 @@
-use grid_batch_core::{BatchEvent, EventWithdrawal, Message};
+use grid_batch_core::events::{BatchEvent, EventWithdrawal};
+use grid_batch_core::webhooks::Message;
 use serde_json::json;
 
 /// The message for an event, in the format of Standard Webhooks.
@@ -34,7 +35,9 @@ fn message_id(event: &BatchEvent) -> String {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{BatchState, EventId, EventKind, ItemId, Timestamp};
+    use grid_batch_core::batches::BatchState;
+    use grid_batch_core::events::{EventId, EventKind};
+    use grid_batch_core::{ItemId, Timestamp};
     use serde_json::Value;
 
     use super::*;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{DueWebhook, Message};
+use grid_batch_core::webhooks::{DueWebhook, Message};
 use tokio::select;
 
 use crate::{deliverer::Parts, signature::sign};

@@ -1,6 +1,7 @@
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
-use grid_batch_core::{DueWebhook, EventCursor, WebhookId};
+use grid_batch_core::events::EventCursor;
+use grid_batch_core::webhooks::{DueWebhook, WebhookId};
 use grid_batch_support::lock;
 use tokio::time::Instant;
 
@@ -50,7 +51,8 @@ impl Scanned {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{EventFilter, WebhookSecret};
+    use grid_batch_core::events::EventFilter;
+    use grid_batch_core::webhooks::WebhookSecret;
     use tokio::time::advance;
 
     use super::*;

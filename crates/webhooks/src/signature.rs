@@ -1,7 +1,7 @@
 //! The signature of Standard Webhooks: an HMAC-SHA256 of the id, the time and the body.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use grid_batch_core::WebhookSecret;
+use grid_batch_core::webhooks::WebhookSecret;
 use sha2::{Digest, Sha256};
 
 /// The value of `webhook-signature`.

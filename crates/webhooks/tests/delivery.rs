@@ -13,10 +13,13 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{
-    EventFilter, EventKind, EventPage, EventStore, FailedDelivery, IntakeStore, ItemId, NewBatch,
-    NewWebhook, OperatorRequest, Webhook, WebhookId, WebhookSecret, WebhookStore,
-    mocks::MockEventStore,
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{IntakeStore, NewBatch};
+use grid_batch_core::events::{EventFilter, EventKind, EventPage, EventStore};
+use grid_batch_core::mocks::MockEventStore;
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::webhooks::{
+    FailedDelivery, NewWebhook, Webhook, WebhookId, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};

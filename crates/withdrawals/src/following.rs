@@ -71,7 +71,8 @@ impl FollowingPayment {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AttemptId, Timestamp};
+    use grid_batch_core::Timestamp;
+    use grid_batch_core::ledger::AttemptId;
 
     use super::*;
     use crate::{AssignedNonce, WithdrawalId};

@@ -2,7 +2,8 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use grid_batch_core::{Excerpt, ItemId, StoredBatch};
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::{Excerpt, ItemId};
 
 /// The id of a withdrawal: 32 lower-case hex digits.
 ///

@@ -1,6 +1,8 @@
 //! `mockall` mocks of every trait, for tests of the layers above.
 
-use grid_batch_core::{AddOutcome, BatchResult, ItemId, OperatorRequest, ServiceId, Timestamp};
+use grid_batch_core::batches::AddOutcome;
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::{BatchResult, ItemId, ServiceId, Timestamp};
 use mockall::mock;
 
 use crate::{

@@ -1,4 +1,5 @@
-use grid_batch_core::{BatchError, BatchResult, OperatorRequest, ServiceId, Timestamp};
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::{BatchError, BatchResult, ServiceId, Timestamp};
 
 use crate::{Amount, PaymentLimitError, RetryOutcome, Withdrawal, WithdrawalId, WithdrawalStore};
 

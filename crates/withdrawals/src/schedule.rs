@@ -1,4 +1,5 @@
-use grid_batch_core::{Ahead, ServiceId, Timestamp};
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{ServiceId, Timestamp};
 use thiserror::Error;
 
 use crate::{PaymentLimitError, Withdrawal};

@@ -1,4 +1,5 @@
-use grid_batch_core::{AttemptId, BatchResult, ItemId, ServiceId, Timestamp};
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::{BatchResult, ItemId, ServiceId, Timestamp};
 
 use crate::{
     ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse,

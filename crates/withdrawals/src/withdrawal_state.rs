@@ -1,6 +1,6 @@
 use std::{fmt, str::FromStr};
 
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 
 use crate::WithdrawalDetails;
 

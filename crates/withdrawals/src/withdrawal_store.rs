@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{
-    AddOutcome, BatchResult, BatchState, OperatorRequest, ServiceId, StoredBatch, Timestamp,
-};
+use grid_batch_core::batches::{AddOutcome, BatchState, StoredBatch};
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 
 use crate::{
     AheadCount, AssignedNonce, FailedFilter, FailedWithdrawal, NonceOutcome, PaymentBudget,

@@ -6,7 +6,10 @@
 
 use std::mem::replace;
 
-use grid_batch_core::{AttemptId, MonotonicTime, ServiceId, SubmittedBatch, TakenBatch};
+use grid_batch_core::claims::SubmittedBatch;
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{MonotonicTime, ServiceId};
 
 use crate::{Attempt, DueKind, Work, WorkKey, sending::Step};
 

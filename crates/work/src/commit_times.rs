@@ -1,6 +1,6 @@
 use std::{collections::HashMap, time::Duration};
 
-use grid_batch_core::PollPace;
+use grid_batch_core::polling::PollPace;
 
 use crate::decision_times::DecisionTime;
 

@@ -1,6 +1,9 @@
 use std::{collections::HashMap, sync::Arc};
 
-use grid_batch_core::{AttemptId, BatchState, MonotonicTime, Timestamp, UnresolvedBatch};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::evidence::UnresolvedBatch;
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::{MonotonicTime, Timestamp};
 
 use crate::{Due, PollCause, Sending, ServiceSending};
 

@@ -1,6 +1,7 @@
 //! What is known about the batches that this instance sends. Each view has a field.
 
-use grid_batch_core::{AttemptId, MonotonicTime, Outcome};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::ledger::{AttemptId, Outcome};
 
 use crate::Due;
 

@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{ItemId, LedgerFacts};
+use grid_batch_core::ItemId;
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_ledger_tests::{BatchKind, Fault, Harness, NotPossible, TestBatch, ledger_tests};
 use grid_batch_test_postgres::TestDatabase;
 use sequence_ledger_sim::{Fault as NodeFault, Simulator, Transaction, id_of};

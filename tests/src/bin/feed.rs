@@ -3,10 +3,10 @@
 
 use std::{env, error::Error, io::Write, time::Duration};
 
-use grid_batch_core::{
-    Change, ChangeOutcome, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus, NewBatch,
-    Outcome, ServiceId,
-};
+use grid_batch_core::batches::{Change, ChangeOutcome, Event, IntakeStore, LedgerStatus, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,7 +1,7 @@
 //! A database that goes back to an earlier state of itself: a backup that was restored, or a standby
 //! that was promoted and had not received everything. Instances may go on running.
 
-use grid_batch_core::{Event, transition};
+use grid_batch_core::batches::{Event, transition};
 
 use crate::{
     action::{

@@ -3,7 +3,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use grid_batch_core::{LedgerFacts, SecondArrival, StrategyKind};
+use grid_batch_core::ledger::{LedgerFacts, SecondArrival};
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_service::LedgerType;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::LedgerFacts;
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_service::LedgerType;
 use grid_batch_tests::declared_facts;
 

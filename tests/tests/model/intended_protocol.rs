@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::LedgerFacts;
+use grid_batch_core::ledger::LedgerFacts;
 
 use crate::{
     check::{every_path_ends, violated_properties},

@@ -1,6 +1,8 @@
 //! The ledger: how it handles batches, and which statuses it reports.
 
-use grid_batch_core::{BatchState, LedgerStatus, SecondArrival, StrategyKind};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::ledger::SecondArrival;
+use grid_batch_core::queue::StrategyKind;
 
 use crate::{
     action::{

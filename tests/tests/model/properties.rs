@@ -1,6 +1,7 @@
 //! The properties of all states.
 
-use grid_batch_core::{BatchState, StrategyKind};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queue::StrategyKind;
 use stateright::{Model, Property};
 
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerFacts, StrategyKind};
+use grid_batch_core::ledger::LedgerFacts;
+use grid_batch_core::queue::StrategyKind;
 use stateright::{Model, Property};
 
 use crate::{
@@ -186,12 +187,12 @@ pub enum RestoreRule {
     Nothing,
 }
 
-impl From<grid_batch_core::AbsenceRule> for AbsenceRule {
-    fn from(rule: grid_batch_core::AbsenceRule) -> Self {
+impl From<grid_batch_core::ledger::AbsenceRule> for AbsenceRule {
+    fn from(rule: grid_batch_core::ledger::AbsenceRule) -> Self {
         match rule {
-            grid_batch_core::AbsenceRule::Never => Self::Never,
-            grid_batch_core::AbsenceRule::Reported => Self::Reported,
-            grid_batch_core::AbsenceRule::ObservedBySender => Self::ObservedBySender,
+            grid_batch_core::ledger::AbsenceRule::Never => Self::Never,
+            grid_batch_core::ledger::AbsenceRule::Reported => Self::Reported,
+            grid_batch_core::ledger::AbsenceRule::ObservedBySender => Self::ObservedBySender,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The path of a result: the ledger is queried, and the result is recorded in the store.
 
-use grid_batch_core::{AttemptId, BatchState, Event, Evidence, LedgerStatus, Outcome, transition};
+use grid_batch_core::batches::{BatchState, Event, LedgerStatus, transition};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::{AttemptId, Outcome};
 
 use crate::{
     action::{

@@ -1,6 +1,7 @@
 //! The state of the model: instances, the database and the ledger.
 
-use grid_batch_core::{AttemptId, BatchState, Event, Progress};
+use grid_batch_core::batches::{BatchState, Event, Progress};
+use grid_batch_core::ledger::AttemptId;
 
 use crate::action::{BatchAt, ClockJump, WorkerId};
 

@@ -1,8 +1,8 @@
 //! The path of a batch from the store to the ledger: the mark, the POST, and its outcome.
 
-use grid_batch_core::{
-    AttemptId, BatchState, Event, LedgerStatus, Outcome, StrategyKind, transition,
-};
+use grid_batch_core::batches::{BatchState, Event, LedgerStatus, transition};
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::queue::StrategyKind;
 
 use crate::{
     action::{

@@ -5,7 +5,7 @@ use std::{
     mem,
 };
 
-use grid_batch_core::Progress;
+use grid_batch_core::batches::Progress;
 use stateright::Representative;
 
 use crate::state::{Batch, State};

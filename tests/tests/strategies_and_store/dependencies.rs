@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    AddressPrefix, BatchQueryStore, BatchState, DeclaredAccess, ManualClock,
-    MissingTransactionStore, Scheduling, StoredBatch, StrategyKind, Timestamp,
-};
+use grid_batch_core::batches::{AddressPrefix, BatchState, DeclaredAccess, StoredBatch};
+use grid_batch_core::evidence::MissingTransactionStore;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::{Scheduling, StrategyKind};
+use grid_batch_core::{ManualClock, Timestamp};
 use proptest::{collection::vec, prelude::*, sample::Index, test_runner::TestRunner};
 
 use crate::service::{Fixture, id, lanes, number};

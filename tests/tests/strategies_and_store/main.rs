@@ -6,7 +6,7 @@ mod dependencies;
 mod rounds;
 mod service;
 
-use grid_batch_core::StrategyKind;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_test_postgres::TestDatabase;
 
 use crate::{dependencies::check_dependents, rounds::Check};

@@ -2,10 +2,9 @@
 
 use std::{cell::Cell, collections::BTreeSet, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Clock, DeclaredAccess, ItemId, ManualClock, RoundStore,
-    Scheduling, StoredBatch, StrategyKind, Timestamp,
-};
+use grid_batch_core::batches::{AddressPrefix, DeclaredAccess, StoredBatch};
+use grid_batch_core::queue::{AfterInvalid, RoundStore, Scheduling, StrategyKind};
+use grid_batch_core::{Clock, ItemId, ManualClock, Timestamp};
 use grid_batch_queuer::{Dependency, Next, OpenBatch, schedule};
 use grid_batch_test_postgres::TestDatabase;
 use proptest::{collection::vec, prelude::*, sample::Index, test_runner::TestRunner};

@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    Change, ClaimKeeper, Clock, DeclaredAccess, Event, Evidence, IntakeStore, ItemId, LedgerStatus,
-    ManualClock, NewBatch, Outcome, RoundStore, Scheduling, SchedulingRules, ServiceId,
-    ServiceShare, StoredBatch, StrategyKind,
+use grid_batch_core::batches::{
+    Change, DeclaredAccess, Event, IntakeStore, LedgerStatus, NewBatch, StoredBatch,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{RoundStore, Scheduling, SchedulingRules, ServiceShare, StrategyKind};
+use grid_batch_core::{Clock, ItemId, ManualClock, ServiceId};
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
 use proptest::sample::Index;
 

@@ -1,6 +1,7 @@
 use std::{fmt, fmt::Write as _, str::FromStr};
 
-use grid_batch_core::{InternalError, TokenId};
+use grid_batch_core::InternalError;
+use grid_batch_core::tokens::TokenId;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 

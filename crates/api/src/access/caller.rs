@@ -1,7 +1,10 @@
 use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc};
 
 use axum::http::request::Parts;
-use grid_batch_core::{AccessScope, ClientId, LedgerKey, ServiceId, SignerId, TokenId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{ClientId, SignerId};
+use grid_batch_core::ledger::LedgerKey;
+use grid_batch_core::tokens::{AccessScope, TokenId};
 
 use super::{
     AccessControl, AccessMode,

@@ -7,7 +7,9 @@ use std::{
     },
 };
 
-use grid_batch_core::{Clock, SignerId, StoredToken, Timestamp, TokenId};
+use grid_batch_core::batches::SignerId;
+use grid_batch_core::tokens::{StoredToken, TokenId};
+use grid_batch_core::{Clock, Timestamp};
 use grid_batch_protocol::CylinderToken;
 use grid_batch_support::{BoundedMap, lock};
 use log::warn;

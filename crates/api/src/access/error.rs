@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{AccessScope, Excerpt, ServiceId};
+use grid_batch_core::tokens::AccessScope;
+use grid_batch_core::{Excerpt, ServiceId};
 
 use crate::http::refusals;
 

@@ -1,6 +1,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use grid_batch_core::{AccessScope, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::tokens::AccessScope;
 use grid_batch_support::ServicePattern;
 
 /// Scopes, and the services for which they hold.

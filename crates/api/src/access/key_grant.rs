@@ -1,6 +1,7 @@
 use std::{collections::BTreeSet, str::FromStr};
 
-use grid_batch_core::{AccessScope, AccessScopeError, SignerId};
+use grid_batch_core::batches::SignerId;
+use grid_batch_core::tokens::{AccessScope, AccessScopeError};
 use grid_batch_protocol::{PublicKey, PublicKeyError};
 use grid_batch_support::{ServicePattern, ServicePatternError};
 use thiserror::Error;

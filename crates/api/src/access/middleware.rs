@@ -6,7 +6,8 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{AccessScope, Clock, Excerpt};
+use grid_batch_core::tokens::AccessScope;
+use grid_batch_core::{Clock, Excerpt};
 use log::{debug, warn};
 
 use super::{

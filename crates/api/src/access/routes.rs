@@ -1,7 +1,7 @@
 //! What a request needs, by its route. A test compares this with the routes of the router.
 
 use axum::http::Method;
-use grid_batch_core::AccessScope;
+use grid_batch_core::tokens::AccessScope;
 
 /// What the requests of a route need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchResult, TokenStore};
+use grid_batch_core::BatchResult;
+use grid_batch_core::tokens::TokenStore;
 use log::warn;
 
 use super::AccessControl;

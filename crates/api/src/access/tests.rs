@@ -1,7 +1,8 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use axum::http::Method;
-use grid_batch_core::{AccessScope, Clock, ManualClock, NewToken, StoredToken, Timestamp, TokenId};
+use grid_batch_core::tokens::{AccessScope, NewToken, StoredToken, TokenId};
+use grid_batch_core::{Clock, ManualClock, Timestamp};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 
 use super::{

@@ -1,4 +1,5 @@
-use grid_batch_core::{Excerpt, ServiceId, SignerId};
+use grid_batch_core::batches::SignerId;
+use grid_batch_core::{Excerpt, ServiceId};
 
 use crate::http::refusals;
 

@@ -3,7 +3,8 @@
 mod error;
 mod signer_pattern;
 
-use grid_batch_core::{ServiceId, SignerId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::SignerId;
 use grid_batch_support::ServicePattern;
 
 pub use signer_pattern::{SignerPattern, SignerPatternError};

@@ -1,6 +1,7 @@
 use std::{fmt, str::FromStr};
 
-use grid_batch_core::{Excerpt, SignerId};
+use grid_batch_core::Excerpt;
+use grid_batch_core::batches::SignerId;
 use grid_batch_support::Wildcard;
 use thiserror::Error;
 
@@ -9,7 +10,7 @@ use thiserror::Error;
 ///
 /// ```
 /// use grid_batch_api::SignerPattern;
-/// use grid_batch_core::SignerId;
+/// use grid_batch_core::batches::SignerId;
 ///
 /// let pattern: SignerPattern = "02ab*".parse()?;
 /// let mut key = [0; 33];

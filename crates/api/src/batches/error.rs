@@ -1,8 +1,7 @@
 use axum::http::StatusCode;
-use grid_batch_core::{
-    BatchConflict, BatchLabelError, Excerpt, FormatError, ItemIdError, ItemIdPrefixError,
-    ServiceId, ServiceIdError,
-};
+use grid_batch_core::batches::{BatchConflict, BatchLabelError, FormatError};
+use grid_batch_core::queries::ItemIdPrefixError;
+use grid_batch_core::{Excerpt, ItemIdError, ServiceId, ServiceIdError};
 
 use crate::http::{ApiError, OtherContentType, Refusal, Refused, refusals};
 

@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
-use grid_batch_core::{Ahead, BatchState, ServiceId, StoredBatch, WaitReason};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::WaitReason;
+use grid_batch_core::queue::Ahead;
 
 /// Why the batches of a service wait, as far as only this process knows. It asks no node.
 type WaitSource = dyn Fn(&ServiceId) -> Vec<WaitReason> + Send + Sync;

@@ -1,7 +1,7 @@
 use std::str;
 
 use axum::http::HeaderMap;
-use grid_batch_core::{BatchLabel, BatchLabelError};
+use grid_batch_core::batches::{BatchLabel, BatchLabelError};
 
 use crate::{
     batches::BatchRequestError,

@@ -2,7 +2,9 @@ use axum::{
     extract::{Path, rejection::PathRejection},
     http::request::Parts,
 };
-use grid_batch_core::{BatchQueryStore, ItemId, ItemIdPrefix, ServiceId, StoredBatch};
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::queries::{BatchQueryStore, ItemIdPrefix};
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_support::Wildcard;
 use grid_batch_withdrawals::keep_latest_generation;
 use serde::Deserialize;

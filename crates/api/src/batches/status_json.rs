@@ -1,9 +1,10 @@
 use std::fmt::Display;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{
-    Ahead, BatchState, DltStatus, ItemId, Receipt, ServiceId, StoredBatch, Timestamp, WaitReason,
-};
+use grid_batch_core::batches::{BatchState, DltStatus, Receipt, StoredBatch};
+use grid_batch_core::queries::WaitReason;
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use utoipa::ToSchema;
 

@@ -1,9 +1,9 @@
 use std::{collections::HashMap, sync::Arc};
 
-use grid_batch_core::{
-    Ahead, BatchFormat, BatchQueryStore, BatchState, ItemId, Receipt, ServiceId, StoredBatch,
-    Timestamp, WaitReason,
-};
+use grid_batch_core::batches::{BatchFormat, BatchState, Receipt, StoredBatch};
+use grid_batch_core::queries::{BatchQueryStore, WaitReason};
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use crate::{
     access::Caller,

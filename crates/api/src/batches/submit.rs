@@ -7,10 +7,12 @@ use axum::{
     http::{HeaderMap, StatusCode, request::Parts},
     response::Response,
 };
-use grid_batch_core::{
-    AccessScope, BatchConflict, BatchFormat, BatchLabel, ClientId, FormatError, GlobalScopeId,
-    ItemId, KeyRefusal, Ledger, NewBatch, ScopeId, ServiceId,
+use grid_batch_core::batches::{
+    BatchConflict, BatchFormat, BatchLabel, ClientId, FormatError, NewBatch,
 };
+use grid_batch_core::ledger::{KeyRefusal, Ledger};
+use grid_batch_core::tokens::AccessScope;
+use grid_batch_core::{GlobalScopeId, ItemId, ScopeId, ServiceId};
 use grid_batch_support::BlockingWork;
 use log::debug;
 use serde::Serialize;

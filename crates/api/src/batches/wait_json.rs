@@ -1,4 +1,7 @@
-use grid_batch_core::{Ahead, Hold, StoredBatch, Timestamp, Wait, WaitReason};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{Hold, StoredBatch};
+use grid_batch_core::queries::WaitReason;
+use grid_batch_core::queue::{Ahead, Wait};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,6 +1,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use grid_batch_core::{AddOutcome, BatchConflict, BatchResult, IntakeStore, NewBatch, ServiceId};
+use grid_batch_core::batches::{AddOutcome, BatchConflict, IntakeStore, NewBatch};
+use grid_batch_core::{BatchResult, ServiceId};
 
 use crate::{
     group_commit::{GroupSize, GroupStore},
@@ -73,7 +74,8 @@ mod tests {
         thread,
     };
 
-    use grid_batch_core::{BatchError, ItemId, mocks::MockIntakeStore};
+    use grid_batch_core::mocks::MockIntakeStore;
+    use grid_batch_core::{BatchError, ItemId};
     use tokio::sync::{
         mpsc::{Receiver, channel},
         oneshot,

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::{EventFilter, EventPage, EventPosition, EventReadError, EventStore};
+use grid_batch_core::events::{EventFilter, EventPage, EventPosition, EventReadError, EventStore};
 
 use super::{PATH, wake_up::EventWakeUp};
 use crate::{events::EventRequestError, http::ApiError, state::ApiState};

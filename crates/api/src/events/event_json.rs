@@ -1,4 +1,4 @@
-use grid_batch_core::{BatchEvent, EventWithdrawal};
+use grid_batch_core::events::{BatchEvent, EventWithdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
 

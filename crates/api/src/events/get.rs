@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, header::ACCEPT},
     response::{IntoResponse, Response},
 };
-use grid_batch_core::{EventPage, EventPosition};
+use grid_batch_core::events::{EventPage, EventPosition};
 use serde::Serialize;
 use tokio::{select, time::Instant, time::sleep_until};
 use utoipa::ToSchema;

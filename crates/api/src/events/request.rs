@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use grid_batch_core::{EventFilter, EventKind, EventKindError, EventPosition, Excerpt, ServiceId};
+use grid_batch_core::events::{EventFilter, EventKind, EventKindError, EventPosition};
+use grid_batch_core::{Excerpt, ServiceId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -9,7 +9,7 @@ use axum::{
     },
     response::Response,
 };
-use grid_batch_core::{EventFilter, EventPage, EventPosition, PositionedEvent};
+use grid_batch_core::events::{EventFilter, EventPage, EventPosition, PositionedEvent};
 use log::debug;
 use tokio::{
     select,

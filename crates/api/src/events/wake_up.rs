@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::EventListener;
+use grid_batch_core::events::EventListener;
 use tokio::{
     sync::watch,
     time::{sleep, timeout},

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchState, Excerpt};
+use grid_batch_core::Excerpt;
+use grid_batch_core::batches::BatchState;
 
 use crate::http::ApiError;
 

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::OperatorRequest;
+use grid_batch_core::operators::OperatorRequest;
 use serde::Serialize;
 use utoipa::ToSchema;
 

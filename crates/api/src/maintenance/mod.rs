@@ -6,7 +6,8 @@ mod retention;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{BatchError, OperatorRequest};
+use grid_batch_core::BatchError;
+use grid_batch_core::operators::OperatorRequest;
 use thiserror::Error;
 use utoipa_axum::{router::OpenApiRouter, routes};
 

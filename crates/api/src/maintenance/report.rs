@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use grid_batch_core::LedgerIdentity;
+use grid_batch_core::ledger::LedgerIdentity;
 use serde::Serialize;
 use utoipa::ToSchema;
 

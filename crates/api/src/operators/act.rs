@@ -4,7 +4,9 @@ use axum::{
     Json,
     extract::{Path, Request, State, rejection::PathRejection},
 };
-use grid_batch_core::{InstanceId, OperatorAction, OperatorTarget, OperatorVerb, StoredBatch};
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::operators::{OperatorAction, OperatorTarget, OperatorVerb};
 
 use super::{
     being_sent::{BatchSendingWait, SendingWait, WaitSeconds},

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{ActionRefusal, OperatorAction, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::operators::{ActionRefusal, OperatorAction};
 
 use super::json::{DoneJson, RefusedJson};
 use crate::http::{ApiError, RequestError};
@@ -70,8 +71,9 @@ fn is_refused(error: &ApiError) -> bool {
 mod tests {
     use std::cell::RefCell;
 
-    use grid_batch_core::{
-        ActionEffect, ActionSource, ItemId, Operator, OperatorTarget, OperatorVerb,
+    use grid_batch_core::ItemId;
+    use grid_batch_core::operators::{
+        ActionEffect, ActionSource, Operator, OperatorTarget, OperatorVerb,
     };
 
     use super::*;

@@ -7,7 +7,9 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{ListCursor, ListCursorError, OperatorTarget, OperatorVerb, StoredBatch};
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::operators::{OperatorTarget, OperatorVerb};
+use grid_batch_core::queries::{ListCursor, ListCursorError};
 use serde::Serialize;
 use utoipa::ToSchema;
 

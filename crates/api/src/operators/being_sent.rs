@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{ActionEffect, BatchState, OperatorAction, SubmittedBatch};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::claims::SubmittedBatch;
+use grid_batch_core::operators::{ActionEffect, OperatorAction};
 use serde::{Deserialize, Deserializer, de};
 use tokio::{
     select,

@@ -1,9 +1,11 @@
 use std::{slice, sync::Arc};
 
-use grid_batch_core::{
-    ActionEffect, ActionOutcome, BatchQueryStore, ItemId, OperatorAction, OperatorStore,
-    OperatorTarget, ServiceId, StoredBatch,
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::operators::{
+    ActionEffect, ActionOutcome, OperatorAction, OperatorStore, OperatorTarget,
 };
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::{
     batches::{BatchRequestError, NamedBatch},

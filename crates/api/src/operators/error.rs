@@ -1,4 +1,4 @@
-use grid_batch_core::ActionRefusal;
+use grid_batch_core::operators::ActionRefusal;
 
 use crate::http::{Refusal, Refused};
 

@@ -1,6 +1,8 @@
-use grid_batch_core::{
-    ActionEffect, BatchState, InstanceId, OperatorAction, OperatorTarget, OperatorVerb,
-    RecordedAction, ServiceId, SubmittedBatch,
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::claims::{InstanceId, SubmittedBatch};
+use grid_batch_core::operators::{
+    ActionEffect, OperatorAction, OperatorTarget, OperatorVerb, RecordedAction,
 };
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{ActionFilter, OperatorVerb};
+use grid_batch_core::operators::{ActionFilter, OperatorVerb};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -70,7 +70,7 @@ pub(super) async fn get(
 }
 
 pub(super) fn parse_verb(text: &str) -> Result<OperatorVerb, ApiError> {
-    let invalid = |error: grid_batch_core::OperatorVerbError| {
+    let invalid = |error: grid_batch_core::operators::OperatorVerbError| {
         ApiError::invalid_value("verb", error.to_string())
     };
     text.parse().map_err(invalid)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
-use grid_batch_core::{OperatorTarget, OperatorVerb};
+use grid_batch_core::operators::{OperatorTarget, OperatorVerb};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{
-    BatchQueryStore, BatchSelection, BatchState, ListCursor, PageOrder, ServiceId, StoredBatch,
-};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::{BatchQueryStore, BatchSelection, ListCursor, PageOrder};
 
 use crate::http::{ApiError, JsonObject, parse_states};
 

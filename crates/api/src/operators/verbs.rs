@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use grid_batch_core::OperatorVerb;
+use grid_batch_core::operators::OperatorVerb;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{

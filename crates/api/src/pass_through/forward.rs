@@ -7,9 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
-use grid_batch_core::{
-    BodyParts, ForwardedRequest, ForwardedResponse, PassThroughError, ServiceId,
-};
+use grid_batch_core::ServiceId;
+use grid_batch_core::ledger::{BodyParts, ForwardedRequest, ForwardedResponse, PassThroughError};
 use log::debug;
 use tokio::sync::OwnedSemaphorePermit;
 

@@ -1,7 +1,7 @@
 //! Statuses of batches that are not stored here, from a node.
 
 use axum::body::{Body, to_bytes};
-use grid_batch_core::ForwardedRequest;
+use grid_batch_core::ledger::ForwardedRequest;
 use serde_json::Value;
 
 use super::Forwarding;

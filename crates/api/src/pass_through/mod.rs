@@ -10,7 +10,8 @@ mod socket;
 use std::{pin::Pin, sync::Arc};
 
 use axum::{extract::Request, response::Response};
-use grid_batch_core::{BatchQueryStore, Ledger};
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::queries::BatchQueryStore;
 use tokio::sync::Semaphore;
 
 use crate::{http::ApiError, state::ApiState};

@@ -3,7 +3,9 @@
 
 use axum::{Json, http::request::Parts};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{BatchQueryStore, BatchState, ItemId, StoredBatch};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_protocol::{
     Batch, BatchHeader, DecodeError, Message, Transaction, TransactionHeader,
 };

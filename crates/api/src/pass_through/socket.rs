@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{SinkExt, StreamExt, stream::unfold};
-use grid_batch_core::{ForwardedRequest, ForwardedSocket, SocketMessage, SocketMessages};
+use grid_batch_core::ledger::{ForwardedRequest, ForwardedSocket, SocketMessage, SocketMessages};
 use grid_batch_support::Shutdown;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;

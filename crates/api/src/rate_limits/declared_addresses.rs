@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, num::NonZero, time::Duration};
 
-use grid_batch_core::{MonotonicTime, NewBatch, SignerId};
+use grid_batch_core::MonotonicTime;
+use grid_batch_core::batches::{NewBatch, SignerId};
 
 use super::{Buckets, Rate};
 
@@ -60,7 +61,8 @@ fn declared(batch: &NewBatch) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{AddressPrefix, Clock, DeclaredAccess, ItemId, ManualClock, Timestamp};
+    use grid_batch_core::batches::{AddressPrefix, DeclaredAccess};
+    use grid_batch_core::{Clock, ItemId, ManualClock, Timestamp};
 
     use super::*;
 

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{BatchConflict, Excerpt, ServiceId};
+use grid_batch_core::batches::BatchConflict;
+use grid_batch_core::{Excerpt, ServiceId};
 use grid_batch_withdrawals::WithdrawalConflict;
 
 use crate::http::refusals;

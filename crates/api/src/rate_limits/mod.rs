@@ -9,7 +9,8 @@ mod rate;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use grid_batch_core::{ClientId, Clock, MonotonicTime, NewBatch, ServiceId};
+use grid_batch_core::batches::{ClientId, NewBatch};
+use grid_batch_core::{Clock, MonotonicTime, ServiceId};
 
 pub(crate) use bucket::Buckets;
 use declared_addresses::DeclaredAddresses;

@@ -4,7 +4,9 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{ActionFilter, BatchDetails, RecordedAction, StoredBatch};
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::operators::{ActionFilter, RecordedAction};
+use grid_batch_core::queries::BatchDetails;
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use grid_batch_core::{BatchDetails, BatchEvent, BatchState, EventKind, FailedAttempt, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{BatchEvent, EventKind};
+use grid_batch_core::queries::{BatchDetails, FailedAttempt};
 
 /// What happened to a batch at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +84,8 @@ fn outcome_text(attempt: &FailedAttempt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use grid_batch_core::{ItemId, Progress, StoredBatch};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::batches::{Progress, StoredBatch};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_micros(seconds * 1_000_000)

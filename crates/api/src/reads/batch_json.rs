@@ -1,5 +1,6 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchLabel, DltStatus, StoredBatch, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchLabel, DltStatus, StoredBatch};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::ListedBatch;
+use grid_batch_core::queries::ListedBatch;
 use serde::Serialize;
 use utoipa::ToSchema;
 

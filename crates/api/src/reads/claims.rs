@@ -4,7 +4,9 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{InstanceId, InstanceLease, OwnedService, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::queries::{InstanceLease, OwnedService};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
-use grid_batch_core::{
-    Ahead, BatchDetails, BatchQueryStore, EventStore, ItemId, OperatorStore, SearchLimits,
-    ServiceId, StoredBatch,
-};
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::events::EventStore;
+use grid_batch_core::operators::OperatorStore;
+use grid_batch_core::queries::{BatchDetails, BatchQueryStore, SearchLimits};
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::{HistorySource, LedgerSource, PauseSource};
 use crate::{

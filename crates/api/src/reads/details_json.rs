@@ -1,8 +1,8 @@
 use axum::http::request::Parts;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{
-    BatchDetails, BatchState, CommitAfterInvalid, Deadline, FailedAttempt, Receipt, Timestamp,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, Deadline, Receipt};
+use grid_batch_core::queries::{BatchDetails, CommitAfterInvalid, FailedAttempt};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -4,10 +4,12 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{
-    BatchDetails, BatchExplanation, BatchSelection, BatchState, PageOrder, ServiceExplanation,
-    ServiceFacts, ServiceId, ServiceOverview, ServicePause, StoredBatch, Timestamp, WaitReason,
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::{
+    BatchDetails, BatchExplanation, BatchSelection, PageOrder, ServiceExplanation, ServiceFacts,
+    ServiceOverview, ServicePause, WaitReason,
 };
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     ReadContext,

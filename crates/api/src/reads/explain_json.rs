@@ -1,7 +1,7 @@
 use axum::http::request::Parts;
-use grid_batch_core::{
-    BatchDetails, BatchExplanation, PossibleAction, StoredBatch, Timestamp, WaitReason,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::queries::{BatchDetails, BatchExplanation, PossibleAction, WaitReason};
 use serde::Serialize;
 use utoipa::ToSchema;
 

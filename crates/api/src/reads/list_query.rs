@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchSelection, Excerpt, ListCursor, PageOrder, Timestamp};
+use grid_batch_core::queries::{BatchSelection, ListCursor, PageOrder};
+use grid_batch_core::{Excerpt, Timestamp};
 use humantime::{parse_duration, parse_rfc3339};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -104,7 +105,7 @@ fn order(text: Option<&str>) -> Result<PageOrder, ApiError> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::BatchState;
+    use grid_batch_core::batches::BatchState;
 
     use super::*;
 

@@ -19,7 +19,8 @@ mod wait;
 
 use std::{collections::HashMap, sync::Arc};
 
-use grid_batch_core::{BatchResult, ServiceId, ServicePause};
+use grid_batch_core::queries::ServicePause;
+use grid_batch_core::{BatchResult, ServiceId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::{ReadContext, ReadSources};

@@ -1,7 +1,7 @@
 use axum::http::request::Parts;
-use grid_batch_core::{
+use grid_batch_core::Timestamp;
+use grid_batch_core::queries::{
     InstanceLease, ServiceExplanation, ServiceFacts, ServiceOverview, ServiceOwner, ServicePause,
-    Timestamp,
 };
 use serde::Serialize;
 use utoipa::ToSchema;

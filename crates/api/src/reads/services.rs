@@ -5,7 +5,8 @@ use axum::{
     extract::{Path, Request, State},
     http::request::Parts,
 };
-use grid_batch_core::{ServiceId, ServiceOverview, ServicePause};
+use grid_batch_core::ServiceId;
+use grid_batch_core::queries::{ServiceOverview, ServicePause};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

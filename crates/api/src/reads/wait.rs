@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::StoredBatch;
+use grid_batch_core::batches::StoredBatch;
 
 use super::ReadContext;
 use crate::{

@@ -1,8 +1,8 @@
 //! The JSON of a batch's status, as a Splinter node writes it.
 
-use grid_batch_core::{
-    BatchDetails, BatchQueryStore, BatchState, ItemId, Receipt, ServiceId, StoredBatch, Timestamp,
-};
+use grid_batch_core::batches::{BatchState, Receipt, StoredBatch};
+use grid_batch_core::queries::{BatchDetails, BatchQueryStore};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;

@@ -4,7 +4,8 @@ use axum::{
     Json,
     extract::{Path, Request, State},
 };
-use grid_batch_core::{BatchQueryStore, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::queries::BatchQueryStore;
 use serde_json::Value;
 
 use super::{

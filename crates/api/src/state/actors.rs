@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc};
 
 use axum::http::request::Parts;
-use grid_batch_core::{ActionSource, InstanceId, Operator, OperatorRequest};
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::operators::{ActionSource, Operator, OperatorRequest};
 
 use crate::{
     access::Caller,

@@ -4,7 +4,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use grid_batch_core::{ItemId, Recorded, RecordedSubscriber};
+use grid_batch_core::ItemId;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_support::lock;
 use tokio::sync::Notify;
 
@@ -152,7 +153,7 @@ impl Drop for EndWait {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
-    use grid_batch_core::{BatchState, Change, Event, LedgerStatus};
+    use grid_batch_core::batches::{BatchState, Change, Event, LedgerStatus};
 
     use super::*;
 

@@ -60,7 +60,7 @@ impl Drop for WaitingListener {
 mod tests {
     use std::{iter, net::IpAddr};
 
-    use grid_batch_core::{ClientId, SignerId};
+    use grid_batch_core::batches::{ClientId, SignerId};
 
     use super::*;
 

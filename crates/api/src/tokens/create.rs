@@ -5,7 +5,8 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_core::{AccessScope, AccessScopeError, NewToken, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::tokens::{AccessScope, AccessScopeError, NewToken};
 use grid_batch_support::ServicePattern;
 use log::error;
 use serde::Serialize;

@@ -1,4 +1,5 @@
-use grid_batch_core::{AccessScope, NewToken, StoredToken, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::tokens::{AccessScope, NewToken, StoredToken};
 use serde::Serialize;
 use utoipa::ToSchema;
 

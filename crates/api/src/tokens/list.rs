@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::TokenId;
+use grid_batch_core::tokens::TokenId;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

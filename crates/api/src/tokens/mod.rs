@@ -8,7 +8,8 @@ mod revoke;
 
 use std::sync::Arc;
 
-use grid_batch_core::{BatchResult, TokenStore};
+use grid_batch_core::BatchResult;
+use grid_batch_core::tokens::TokenStore;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{

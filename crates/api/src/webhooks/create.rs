@@ -7,9 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::{
-    EventFilter, EventKindError, NewWebhook, WebhookSecret, WebhookUrlError, check_webhook_url,
-};
+use grid_batch_core::events::{EventFilter, EventKindError};
+use grid_batch_core::webhooks::{NewWebhook, WebhookSecret, WebhookUrlError, check_webhook_url};
 use log::error;
 use serde::Serialize;
 use utoipa::ToSchema;

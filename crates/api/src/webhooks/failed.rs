@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, Request, State, rejection::PathRejection},
 };
-use grid_batch_core::FailedDeliveryId;
+use grid_batch_core::webhooks::FailedDeliveryId;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

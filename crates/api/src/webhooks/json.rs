@@ -1,4 +1,5 @@
-use grid_batch_core::{FailedDelivery, Timestamp, Webhook};
+use grid_batch_core::Timestamp;
+use grid_batch_core::webhooks::{FailedDelivery, Webhook};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;

@@ -14,7 +14,8 @@ pub use create::new_webhook_secret;
 pub(crate) use error::WebhookRequestError;
 
 use axum::extract::{Path, rejection::PathRejection};
-use grid_batch_core::{BatchResult, WebhookId, WebhookStore};
+use grid_batch_core::BatchResult;
+use grid_batch_core::webhooks::{WebhookId, WebhookStore};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{

@@ -4,7 +4,8 @@ use axum::{
     Json,
     extract::{Path, Request, State, rejection::PathRejection},
 };
-use grid_batch_core::{Excerpt, FailedDeliveryId};
+use grid_batch_core::Excerpt;
+use grid_batch_core::webhooks::FailedDeliveryId;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

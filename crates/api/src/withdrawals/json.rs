@@ -1,5 +1,6 @@
 use axum::http::request::Parts;
-use grid_batch_core::{BatchState, Hex, Timestamp};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::{Hex, Timestamp};
 use grid_batch_withdrawals::{
     FinalTransaction, NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalEnd,
     WithdrawalId, WithdrawalState, in_unit,

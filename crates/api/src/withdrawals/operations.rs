@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     http::{StatusCode, request::Parts},
 };
-use grid_batch_core::OperatorRequest;
+use grid_batch_core::operators::OperatorRequest;
 use grid_batch_withdrawals::{
     CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalStore,
 };

@@ -4,7 +4,8 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{Excerpt, OperatorRequest, Timestamp};
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::{Excerpt, Timestamp};
 use grid_batch_withdrawals::{FailedFilter, FailedWithdrawal, FailedWithdrawals, WithdrawalStore};
 use serde::Serialize;
 use utoipa::ToSchema;

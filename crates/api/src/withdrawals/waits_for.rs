@@ -1,4 +1,4 @@
-use grid_batch_core::Hold;
+use grid_batch_core::batches::Hold;
 use grid_batch_withdrawals::{AheadCount, AssignedNonce, WithdrawalDetails, WithdrawalState};
 
 /// What a withdrawal waits for, as a text for people. `None` if it has ended.

@@ -6,12 +6,13 @@ use grid_batch_api::{
     AccessControl, AccessMode, AccessOptions, AccessToken, ApiBuilder, HealthAccess, RateLimits,
     RunningApi, TrustedProxies,
 };
-use grid_batch_core::{
-    AccessScope, Ahead, BatchDetails, BatchState, ItemId, NewToken, OperatorRequest, Scheduling,
-    ServiceId, ServiceOverview, StoredBatch, StoredToken, SystemClock, Timestamp, TokenStore,
-    WaitReason,
-    mocks::{MockBatchQueryStore, MockIntakeStore},
-};
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore};
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::queries::{BatchDetails, ServiceOverview, WaitReason};
+use grid_batch_core::queue::{Ahead, Scheduling};
+use grid_batch_core::tokens::{AccessScope, NewToken, StoredToken, TokenStore};
+use grid_batch_core::{ItemId, ServiceId, SystemClock, Timestamp};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::{
 };
 
 use diesel::connection::SimpleConnection;
-use grid_batch_core::BatchFilter;
+use grid_batch_core::queries::BatchFilter;
 
 use crate::{
     client::encode_request,

@@ -7,11 +7,14 @@ use std::{
 };
 
 use grid_batch_api::{ApiBuilder, ApiOptions, ShutdownHandle, TrustedProxies};
-use grid_batch_core::{
-    BatchEvent, BatchState, EventCursor, EventId, EventKind, EventListener, EventPage,
-    EventPosition, EventReadError, Outcome, PositionedEvent, Timestamp,
-    mocks::{MockBatchQueryStore, MockEventStore, MockIntakeStore},
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{
+    BatchEvent, EventCursor, EventId, EventKind, EventListener, EventPage, EventPosition,
+    EventReadError, PositionedEvent,
 };
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::mocks::{MockBatchQueryStore, MockEventStore, MockIntakeStore};
 use serde_json::{Value, json};
 
 use crate::{
@@ -306,10 +309,10 @@ fn outcome_of_an_attempt_is_told_in_words() {
     let server = server();
     submit(&server, "a::b", 1);
     let taken = server.take_batch_of(service("a::b"));
-    let event = grid_batch_core::Event::Outcome { attempt: 1, outcome: Outcome::Busy };
-    let change = grid_batch_core::Change {
+    let event = grid_batch_core::batches::Event::Outcome { attempt: 1, outcome: Outcome::Busy };
+    let change = grid_batch_core::batches::Change {
         error: Some("queue full".to_owned()),
-        ..grid_batch_core::Change::new(service("a::b"), taken.batch_id, event)
+        ..grid_batch_core::batches::Change::new(service("a::b"), taken.batch_id, event)
     };
     server.store.record(&[change]).unwrap();
     let page = server.get("/v1/events?kind=answered").json();

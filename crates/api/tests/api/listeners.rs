@@ -14,10 +14,8 @@ use grid_batch_api::{
     AccessControl, AccessMode, AccessOptions, ApiBuilder, ApiListener, ApiOptions, RunningApi,
     ShutdownHandle, TlsCertificate, UnixSocket,
 };
-use grid_batch_core::{
-    SystemClock,
-    mocks::{MockBatchQueryStore, MockIntakeStore},
-};
+use grid_batch_core::SystemClock;
+use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned,
     crypto::ring,

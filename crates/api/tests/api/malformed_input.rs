@@ -1,6 +1,6 @@
 use std::{net::SocketAddr, sync::LazyLock};
 
-use grid_batch_core::BatchFilter;
+use grid_batch_core::queries::BatchFilter;
 use proptest::{collection::vec, prelude::*};
 
 use crate::{

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{BatchQueryStore, BatchState, InstanceId, Stale};
+use grid_batch_core::batches::{BatchState, Stale};
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::queries::BatchQueryStore;
 use serde_json::{Value, json};
 
 use crate::{

@@ -7,10 +7,9 @@ use std::{
 };
 
 use futures_util::{future::ready, stream};
-use grid_batch_core::{
-    Event, ForwardedRequest, ForwardedResponse, LedgerStatus, Outcome, PassThroughError,
-    mocks::MockLedger,
-};
+use grid_batch_core::batches::{Event, LedgerStatus};
+use grid_batch_core::ledger::{ForwardedRequest, ForwardedResponse, Outcome, PassThroughError};
+use grid_batch_core::mocks::MockLedger;
 use serde_json::json;
 
 use crate::{

@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    BatchError, BatchQueryStore, Event, ForwardedRequest, ItemId, LedgerStatus, Outcome,
-    PassThroughError, Receipt, mocks::MockLedger,
-};
+use grid_batch_core::batches::{Event, LedgerStatus, Receipt};
+use grid_batch_core::ledger::{ForwardedRequest, Outcome, PassThroughError};
+use grid_batch_core::mocks::MockLedger;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::{BatchError, ItemId};
 use grid_batch_protocol::{Batch, TransactFormat};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::{
 };
 
 use grid_batch_api::{ApiOptions, RunningApi, ShutdownHandle};
-use grid_batch_core::BatchQueryStore;
+use grid_batch_core::queries::BatchQueryStore;
 
 use crate::{
     client::{Client, encode_request},

@@ -16,10 +16,11 @@ use futures_util::{StreamExt, future::ready, stream};
 use grid_batch_api::{
     AccessControl, AccessMode, AccessOptions, AccessToken, ApiOptions, ShutdownHandle,
 };
-use grid_batch_core::{
-    AccessScope, ForwardedSocket, NewToken, OperatorRequest, PassThroughError, SocketMessage,
-    SocketMessages, SystemClock, TokenStore, mocks::MockLedger,
-};
+use grid_batch_core::SystemClock;
+use grid_batch_core::ledger::{ForwardedSocket, PassThroughError, SocketMessage, SocketMessages};
+use grid_batch_core::mocks::MockLedger;
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::tokens::{AccessScope, NewToken, TokenStore};
 use grid_batch_support::lock;
 use tokio_tungstenite::tungstenite::{
     Error, HandshakeError, Message, WebSocket,

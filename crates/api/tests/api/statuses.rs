@@ -4,10 +4,10 @@ use std::{
 };
 
 use grid_batch_api::ApiOptions;
-use grid_batch_core::{
-    BatchQueryStore, BatchState, Change, ChangeOutcome, Event, ItemId, LedgerStatus, Outcome,
-    Receipt,
-};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Event, LedgerStatus, Receipt};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_protocol::Batch;
 use serde_json::json;
 

@@ -6,10 +6,11 @@ use std::{
 };
 
 use grid_batch_api::{ApiBuilder, ApiOptions};
-use grid_batch_core::{
-    AccessScope, BatchFilter, BatchFormat, BatchQueryStore, BatchState, Deadline, FormatError,
-    ItemId, KeyRefusal, Ledger, LedgerKey, NewBatch, ServiceId,
-};
+use grid_batch_core::batches::{BatchFormat, BatchState, Deadline, FormatError, NewBatch};
+use grid_batch_core::ledger::{KeyRefusal, Ledger, LedgerKey};
+use grid_batch_core::queries::{BatchFilter, BatchQueryStore};
+use grid_batch_core::tokens::AccessScope;
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_protocol::{BatchList, Limits, Message, SigningKey, TransactFormat};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
 use serde_json::json;

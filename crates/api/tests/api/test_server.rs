@@ -8,7 +8,10 @@ use std::{
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
 use grid_batch_api::{ApiBuilder, ApiOptions, HostName, RunningApi};
-use grid_batch_core::{BatchQueryStore, ClaimKeeper, ItemId, ServiceId, TakenBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_protocol::{
     Batch, BatchBuilder, BatchList, Message, SigningKey, TransactFormat, TransactionBuilder,
 };

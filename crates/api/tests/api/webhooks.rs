@@ -4,11 +4,13 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_api::ApiBuilder;
-use grid_batch_core::{
-    BatchError, DeliveryResult, DueWebhook, EventFilter, EventKind, FailedDelivery,
-    FailedDeliveryId, Message, Timestamp, Webhook, WebhookId, WebhookStore,
-    mocks::{MockBatchQueryStore, MockIntakeStore, MockWebhookStore},
+use grid_batch_core::events::{EventFilter, EventKind};
+use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore, MockWebhookStore};
+use grid_batch_core::webhooks::{
+    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, Webhook, WebhookId,
+    WebhookStore,
 };
+use grid_batch_core::{BatchError, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{

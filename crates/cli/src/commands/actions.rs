@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
-use grid_batch_core::{ItemId, OperatorVerb, ServiceId};
+use grid_batch_core::operators::OperatorVerb;
+use grid_batch_core::{ItemId, ServiceId};
 use serde_json::{Value, json};
 
 use crate::commands::{

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
-use grid_batch_core::OperatorVerb;
+use grid_batch_core::operators::OperatorVerb;
 
 use crate::commands::{
     failure::Failure,

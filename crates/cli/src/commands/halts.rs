@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::OperatorVerb;
+use grid_batch_core::operators::OperatorVerb;
 use serde_json::json;
 
 use crate::commands::{

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::ItemIdPrefix;
+use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::{Value, json};
 
 use crate::commands::{

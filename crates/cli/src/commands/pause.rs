@@ -3,7 +3,8 @@
 use std::{convert::Infallible, process::ExitCode};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser, value_parser};
-use grid_batch_core::{InstanceId, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::claims::InstanceId;
 use serde_json::{Value, json};
 
 use crate::commands::{

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::{OperatorVerb, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::operators::OperatorVerb;
 use serde_json::{Value, json};
 
 use crate::commands::{

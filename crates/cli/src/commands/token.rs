@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use grid_batch_core::AccessScope;
+use grid_batch_core::tokens::AccessScope;
 use grid_batch_service::{AccessToken, ServicePattern};
 use humantime::{format_rfc3339_seconds, parse_duration};
 use serde_json::{Value, json};

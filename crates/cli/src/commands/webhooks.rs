@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser, value_parser};
-use grid_batch_core::{EventKind, ServiceId, WebhookId, check_webhook_url};
+use grid_batch_core::ServiceId;
+use grid_batch_core::events::EventKind;
+use grid_batch_core::webhooks::{WebhookId, check_webhook_url};
 use serde_json::{Value, json};
 
 use crate::commands::{

@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchFilter, BatchQueryStore, BatchState, Clock, SystemClock};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::{BatchFilter, BatchQueryStore};
+use grid_batch_core::{Clock, SystemClock};
 use grid_batch_ledger_sim::{Audit, ExecutionResult, StateAudit, ledger_results};
 use grid_batch_protocol::Batch;
 use grid_batch_store::{Store, StoreOptions};

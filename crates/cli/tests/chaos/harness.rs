@@ -3,7 +3,8 @@ use std::{
     process::Command, sync::Mutex, thread,
 };
 
-use grid_batch_core::{ServiceScopeId, StrategyKind};
+use grid_batch_core::ServiceScopeId;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, SentTwice};
 use grid_batch_protocol::VerifiedBatch;
 use grid_batch_test_postgres::RestartablePostgres;

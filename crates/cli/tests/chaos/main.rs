@@ -51,7 +51,7 @@ use std::{
     thread::{Scope, ScopedJoinHandle, scope},
 };
 
-use grid_batch_core::StrategyKind;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_test_support::{instance::Instance, process::Binary, wait::wait_until};
 
 use clients::{CLIENTS, Promise};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{ChangeOutcome, Clock, Decision, StoredBatch, SystemClock, Timestamp};
+use grid_batch_core::batches::{ChangeOutcome, Decision, StoredBatch};
+use grid_batch_core::{Clock, SystemClock, Timestamp};
 use grid_batch_ledger_sim::{decision_about, ledger_results};
 use grid_batch_store::{Store, StoreError, StoreOptions};
 

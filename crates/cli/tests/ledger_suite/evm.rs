@@ -3,7 +3,8 @@
 use std::{collections::HashMap, path::Path, process::Command, time::Duration};
 
 use grid_batch_client::{Client, ClientError};
-use grid_batch_core::{ItemId, LedgerFacts};
+use grid_batch_core::ItemId;
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_ledger_tests::{BatchKind, Fault, Harness, NotPossible, TestBatch, ledger_tests};
 use grid_batch_test_chain::{
     AnvilOptions, Chain, Fault as ChainFault, FaultProxy, Poll, Pool, Stop,

@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{ItemId, LedgerFacts};
+use grid_batch_core::ItemId;
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_ledger_sim::{Fault as SimFault, LedgerSim, LedgerSimBuilder, When};
 use grid_batch_ledger_tests::{
     CaseResult, Fault, LATE_ARRIVAL_LIMIT, NotPossible, ledger_tests, run_case,

@@ -2,7 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
-use grid_batch_core::{LedgerFacts, ServiceScopeId};
+use grid_batch_core::ServiceScopeId;
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_ledger_sim::{Fault as SimFault, LedgerSim, LedgerSimBuilder, When};
 use grid_batch_ledger_tests::{Fault, LATE_ARRIVAL_LIMIT, NotPossible, ledger_tests};
 use grid_batch_protocol::{CylinderToken, SigningKey};

@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Clock, ItemId, LedgerFacts, MonotonicTime, SystemClock, Timestamp};
+use grid_batch_core::ledger::LedgerFacts;
+use grid_batch_core::{Clock, ItemId, MonotonicTime, SystemClock, Timestamp};
 use grid_batch_ledger_sim::{
     Entry, ExecutionResult, Fault as SimFault, LedgerSim, LedgerSimBuilder, RequestKind, When,
 };

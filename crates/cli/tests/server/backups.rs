@@ -1,7 +1,7 @@
 //! `docs/backup-and-upgrade.md`: its commands run, and neighboring releases work side by side.
 
 use diesel::connection::SimpleConnection;
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{batches::signed_batches, process::TestProcess};
 use serde_json::json;

@@ -6,7 +6,7 @@ use diesel::{
     Connection, PgConnection, RunQueryDsl, SqliteConnection, connection::SimpleConnection,
     dsl::sql, select, sql_types::BigInt,
 };
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_test_postgres::PostgresServer;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::read_record;
 use grid_batch_test_support::{
     batches::signed_batches,

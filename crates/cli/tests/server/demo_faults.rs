@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{Clock, StrategyKind, SystemClock};
+use grid_batch_core::queue::StrategyKind;
+use grid_batch_core::{Clock, SystemClock};
 use grid_batch_demo::{DemoOptions, DemoReport, FaultLevel, SimulatedLedger, demonstrate};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_postgres::TestDatabase;

@@ -8,7 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchQueryStore, BatchState, StoredBatch};
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSimBuilder, When};
 use grid_batch_test_support::{
     batches::{SignedBatch, batch_of_transactions, depending_batch, signed_batch},

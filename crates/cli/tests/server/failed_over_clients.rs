@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, fs, time::Duration};
 
-use grid_batch_core::{BatchState, ItemId, Timestamp};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_ledger_sim::{
     ExecutionResult, Fault, LedgerSimBuilder, LoggedRequest, RequestKind, SentTwice, When,
 };

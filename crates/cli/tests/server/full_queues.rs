@@ -3,10 +3,12 @@
 
 use std::{env, slice, time::Instant};
 
-use grid_batch_core::{
-    BatchQueryStore, BatchState, ItemId, Operator, OperatorAction, OperatorStore, OperatorTarget,
-    OperatorVerb,
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::operators::{
+    Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb,
 };
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_protocol::{BatchBuilder, SigningKey, TransactionBuilder};
 use grid_batch_store::Store;
@@ -150,9 +152,9 @@ fn queue_full_behind_a_held_batch_frees_itself() {
     server.submit(&stopped);
     let first = &stopped[0];
     let hold = |store: &Store| {
-        store
-            .hold_batch(&first.service_id, &first.batch_id, "a test")
-            .is_ok_and(|outcome| matches!(outcome, grid_batch_core::ChangeOutcome::Applied { .. }))
+        store.hold_batch(&first.service_id, &first.batch_id, "a test").is_ok_and(|outcome| {
+            matches!(outcome, grid_batch_core::batches::ChangeOutcome::Applied { .. })
+        })
     };
     let store = harness.store();
     // What is being sent when it is held may be committed.

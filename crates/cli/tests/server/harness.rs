@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchFilter, BatchState, Decision, ServiceScopeId};
+use grid_batch_core::ServiceScopeId;
+use grid_batch_core::batches::{BatchState, Decision};
+use grid_batch_core::queries::BatchFilter;
 use grid_batch_ledger_sim::{ExecutionResult, LedgerSim, LedgerSimBuilder};
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::{

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use grid_batch_core::{BatchState, ServiceScopeId};
+use grid_batch_core::ServiceScopeId;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batches},

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{Fault, LedgerSimBuilder, RandomBatches, When};
 use grid_batch_test_support::{
     batches::SignedBatch,

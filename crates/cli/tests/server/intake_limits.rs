@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_protocol::{BatchBuilder, SigningKey, TransactionBuilder};
 use grid_batch_test_postgres::TestDatabase;

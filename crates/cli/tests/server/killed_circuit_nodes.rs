@@ -6,10 +6,9 @@ use std::{
 };
 
 use fastrand::Rng;
-use grid_batch_core::{
-    BatchQueryStore, BatchState, Clock, ServiceId, ServicePause, ServiceScopeId, StoredBatch,
-    SystemClock,
-};
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::{BatchQueryStore, ServicePause};
+use grid_batch_core::{Clock, ServiceId, ServiceScopeId, SystemClock};
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, SentTwice, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::Store;

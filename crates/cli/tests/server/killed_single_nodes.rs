@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use grid_batch_core::{BatchQueryStore, BatchState};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_test_support::{
     batches::{SignedBatch, batch_ids, signed_batches},
     wait::wait_until,

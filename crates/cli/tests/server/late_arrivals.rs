@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use grid_batch_core::{BatchQueryStore, BatchState, Decision};
+use grid_batch_core::batches::{BatchState, Decision};
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, SentTwice, When};
 use grid_batch_store::Store;
 use grid_batch_test_support::{

@@ -1,7 +1,7 @@
 //! A database that answers so late that what it returned must not be sent any more.
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::BatchQueryStore;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 

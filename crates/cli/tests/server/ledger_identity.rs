@@ -1,6 +1,8 @@
 //! A database belongs to one ledger: servers of another one do not touch its batches.
 
-use grid_batch_core::{BatchState, LedgerIdentity, OperatorRequest};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::ledger::LedgerIdentity;
+use grid_batch_core::operators::OperatorRequest;
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{

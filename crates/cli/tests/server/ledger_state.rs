@@ -5,7 +5,7 @@ mod decisions;
 mod repeated;
 mod run;
 
-use grid_batch_core::{AfterInvalid, StrategyKind};
+use grid_batch_core::queue::{AfterInvalid, StrategyKind};
 use grid_batch_test_postgres::TestDatabase;
 
 use self::run::Run;

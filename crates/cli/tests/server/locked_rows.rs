@@ -6,7 +6,7 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batch},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchState, Decision};
+use grid_batch_core::batches::{BatchState, Decision};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_support::{batches::signed_batches, process::ProcessOutput, wait::wait_until};
 

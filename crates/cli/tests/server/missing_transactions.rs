@@ -1,6 +1,6 @@
 //! Transactions that batches depend on and that only the ledger has, because another client has sent them.
 
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_test_support::{
     batches::{SignedBatch, depending_batch, signed_batch},
     wait::wait_until,

@@ -1,6 +1,7 @@
 //! Scabbard batches that may have been committed before this database followed their service.
 
-use grid_batch_core::{BatchQueryStore, BatchState, Decision};
+use grid_batch_core::batches::{BatchState, Decision};
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::Store;

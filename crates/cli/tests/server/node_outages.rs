@@ -5,7 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchState, ManualClock};
+use grid_batch_core::ManualClock;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batches},

@@ -12,7 +12,8 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, ClaimKeeper, IntakeStore, NewBatch};
+use grid_batch_core::batches::{BatchState, IntakeStore, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::process::{ProcessOutput, run};

@@ -1,8 +1,9 @@
 //! The commands `held` and `decide`.
 
-use grid_batch_core::{
-    BatchState, Change, ClaimKeeper, Event, Evidence, IntakeStore, NewBatch, Outcome,
-};
+use grid_batch_core::batches::{BatchState, Change, Event, IntakeStore, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 use grid_batch_test_support::process::{ProcessOutput, run};
 use tempfile::TempDir;

@@ -1,6 +1,7 @@
 //! Dependencies, and invalid batches that stop others, as clients and operators see them.
 
-use grid_batch_core::{BatchQueryStore, BatchState, StoredBatch};
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_store::Store;
 use grid_batch_test_support::{

@@ -9,7 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchQueryStore, BatchState, ServiceScopeId};
+use grid_batch_core::ServiceScopeId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_store::Store;

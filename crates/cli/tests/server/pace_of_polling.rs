@@ -2,7 +2,9 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use grid_batch_core::{BatchQueryStore, BatchState, ItemId, StoredBatch, Timestamp};
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_ledger_sim::{ExecutionResult, LedgerSimBuilder, RequestKind};
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchQueryStore, BatchState, ManualClock, Timestamp};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::{ManualClock, Timestamp};
 use grid_batch_ledger_sim::LedgerSimBuilder;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{

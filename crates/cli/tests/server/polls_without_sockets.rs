@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchQueryStore, BatchState, ItemId, Timestamp};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_ledger_sim::{Fault, RequestKind, When};
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 use grid_batch_test_postgres::PostgresServer;
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};

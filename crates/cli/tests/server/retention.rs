@@ -1,6 +1,8 @@
 //! Ended batches are removed, by the server and by the command.
 
-use grid_batch_core::{BatchQueryStore, BatchState, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batch},

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batches},

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{BatchState, ManualClock};
+use grid_batch_core::ManualClock;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{ExecutionResult, LedgerSimBuilder, RandomBatches};
 use grid_batch_protocol::Batch;
 use grid_batch_store::Store;

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use grid_batch_core::{BatchQueryStore, BatchState, ItemId};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::{Fault, RandomBatches, When};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{batches::SignedBatch, wait::wait_until};

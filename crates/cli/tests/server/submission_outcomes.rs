@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchQueryStore, BatchState, Hold, ServiceScopeId, StoredBatch, Timestamp};
+use grid_batch_core::batches::{BatchState, Hold, StoredBatch};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::{ServiceScopeId, Timestamp};
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 use grid_batch_store::Store;
 use grid_batch_test_support::{

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use grid_batch_core::{BatchState, ServiceScopeId};
+use grid_batch_core::ServiceScopeId;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_test_support::{
     batches::{batch_ids, signed_batch, signed_batches},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::BatchQueryStore;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_store::Store;
 use grid_batch_test_support::{batches::signed_batches, wait::wait_until};

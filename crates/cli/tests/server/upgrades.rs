@@ -16,7 +16,8 @@ use diesel::{
     sql_query,
     sql_types::{Nullable, Text},
 };
-use grid_batch_core::{BatchState, ItemId, ServiceId};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{

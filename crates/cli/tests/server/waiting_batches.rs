@@ -1,6 +1,7 @@
 //! What `/batch_statuses` says about batches that wait, and why.
 
-use grid_batch_core::{BatchState, ItemId};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{

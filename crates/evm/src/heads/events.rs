@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream::unfold};
-use grid_batch_core::{LedgerEvent, LedgerEventStream};
+use grid_batch_core::ledger::{LedgerEvent, LedgerEventStream};
 use tokio::select;
 
 use crate::Evm;

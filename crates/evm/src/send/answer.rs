@@ -1,6 +1,7 @@
 use std::{fmt::Display, time::Duration};
 
-use grid_batch_core::{BatchError, Outcome, SubmissionAnswer};
+use grid_batch_core::BatchError;
+use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
 
 use crate::node::NodeError;
 

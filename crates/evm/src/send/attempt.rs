@@ -1,7 +1,8 @@
 use std::fmt::Display;
 
 use alloy_primitives::{Address, B256};
-use grid_batch_core::{BatchResult, ItemId, Outcome, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 use grid_batch_withdrawals::{
     AssignedNonce, BatchAttempt, NewSignedTransaction, Payment, SignedTransaction,
 };

@@ -1,4 +1,4 @@
-use grid_batch_core::{Outcome, SubmissionAnswer};
+use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
 use grid_batch_withdrawals::NewSignedTransaction;
 use log::warn;
 

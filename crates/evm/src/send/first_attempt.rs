@@ -1,4 +1,4 @@
-use grid_batch_core::SubmissionAnswer;
+use grid_batch_core::ledger::SubmissionAnswer;
 use grid_batch_withdrawals::NewSignedTransaction;
 
 use super::{

@@ -1,4 +1,5 @@
-use grid_batch_core::{Outcome, ScopeId, ServiceId, SubmissionAnswer};
+use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
+use grid_batch_core::{ScopeId, ServiceId};
 use log::info;
 
 use crate::{memory::Memory, scope::AccountScopeId};

@@ -1,4 +1,4 @@
-use grid_batch_core::SubmissionAnswer;
+use grid_batch_core::ledger::SubmissionAnswer;
 use grid_batch_withdrawals::{AssignedNonce, NonceOutcome, Payment};
 
 use super::answer;
@@ -49,7 +49,8 @@ impl<'a> SendPlan<'a> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{Outcome, Timestamp};
+    use grid_batch_core::Timestamp;
+    use grid_batch_core::ledger::Outcome;
     use grid_batch_withdrawals::WithdrawalId;
 
     use super::*;

@@ -1,5 +1,5 @@
 use alloy_primitives::B256;
-use grid_batch_core::{Outcome, SubmissionAnswer};
+use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
 use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
 use log::{info, warn};
 

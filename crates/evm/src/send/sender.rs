@@ -1,4 +1,5 @@
-use grid_batch_core::{Outcome, ScopeId, ServiceId, Submission, SubmissionAnswer};
+use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{ScopeId, ServiceId};
 
 use super::{
     answer::{self, SendResult},

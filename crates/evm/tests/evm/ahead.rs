@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_evm::{Address, EvmOptions, GasPrice};
 use grid_batch_test_chain::{Fault, Pool};
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};

@@ -1,6 +1,6 @@
 //! The gas price rises while withdrawals that were signed ahead are pending.
 
-use grid_batch_core::LedgerStatus;
+use grid_batch_core::batches::LedgerStatus;
 use grid_batch_evm::EvmOptions;
 use grid_batch_withdrawals::WithdrawalId;
 

@@ -10,7 +10,8 @@ use std::{
 };
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{LedgerStatus, ManualClock};
+use grid_batch_core::ManualClock;
+use grid_batch_core::batches::LedgerStatus;
 use grid_batch_evm::{Address, GasAdminKey, Signature, SignerError, TransactionSigner};
 use grid_batch_withdrawals::WithdrawalId;
 

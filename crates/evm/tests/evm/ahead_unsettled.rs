@@ -1,6 +1,6 @@
 //! Signing ahead after nonces whose withdrawals have ended in another way than by their transactions.
 
-use grid_batch_core::LedgerStatus;
+use grid_batch_core::batches::LedgerStatus;
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
 
 use crate::harness::Harness;

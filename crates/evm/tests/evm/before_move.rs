@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{Ledger, Outcome};
+use grid_batch_core::ledger::{Ledger, Outcome};
 use tokio::{join, task::spawn_blocking};
 
 use crate::harness::Harness;

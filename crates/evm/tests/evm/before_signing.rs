@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{AttemptId, Ledger, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::ledger::{AttemptId, Ledger, Outcome, Submission, SubmissionAnswer};
 use grid_batch_http::HttpOptions;
 use grid_batch_test_chain::{Fault, FaultProxy, Pool};
 use grid_batch_withdrawals::WithdrawalId;

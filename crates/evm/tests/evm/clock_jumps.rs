@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{Clock, Evidence, LedgerStatus, Timestamp};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::{Clock, Timestamp};
 
 use crate::harness::{Harness, RESEND_AFTER};
 

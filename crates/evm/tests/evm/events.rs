@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use grid_batch_core::{Ledger, LedgerEventStream};
+use grid_batch_core::ledger::{Ledger, LedgerEventStream};
 use tokio::time::timeout;
 
 use crate::harness::Harness;

@@ -1,6 +1,7 @@
 //! Nonces below those of pending withdrawals that no payment may use any more.
 
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_evm::EvmOptions;
 use grid_batch_test_chain::Fault;
 use grid_batch_withdrawals::WithdrawalId;

@@ -1,4 +1,6 @@
-use grid_batch_core::{Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_test_chain::Pool;
 use grid_batch_withdrawals::NonceOutcome;
 use serde_json::json;

@@ -1,7 +1,10 @@
 //! Another program uses the gas admin's key.
 
 use alloy_primitives::hex;
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, ScopeId};
+use grid_batch_core::ScopeId;
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::{NonceOutcome, SigningStore, WithdrawalId};
 use serde_json::json;

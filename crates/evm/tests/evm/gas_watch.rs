@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_evm::{
     AccountGas, Address, AllowedBeneficiaries, GasLimit, GasWatch, PoolRules, WatchedAccount,
 };

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome, SubmissionAnswer};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
 use grid_batch_evm::{AccountScopeId, Address, EvmOptions, GasPrice, OracleOptions, PoolRules};
 use grid_batch_test_chain::Fault;
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};

@@ -9,11 +9,10 @@ use std::{
 };
 
 use alloy_primitives::hex;
-use grid_batch_core::{
-    AttemptId, BatchResult, BatchState, Clock, Evidence, Ledger, LedgerStatus, ManualClock,
-    Outcome, ScopeId, ServiceId, StatusReport, Submission, SubmissionAnswer, Timestamp,
-    UnresolvedBatch,
-};
+use grid_batch_core::batches::{BatchState, LedgerStatus, StatusReport};
+use grid_batch_core::evidence::{Evidence, UnresolvedBatch};
+use grid_batch_core::ledger::{AttemptId, Ledger, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchResult, Clock, ManualClock, ScopeId, ServiceId, Timestamp};
 use grid_batch_evm::{AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, PoolRules};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};

@@ -1,6 +1,7 @@
 //! Accounts that have sent earlier transactions, and nodes that report a wrong number of them.
 
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_test_chain::Fault;
 use serde_json::json;
 

@@ -1,6 +1,8 @@
 //! A node that lags behind, or several nodes behind one URL, one of which lags.
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_test_chain::Fault;
 use grid_batch_withdrawals::NonceOutcome;
 

@@ -2,7 +2,8 @@
 
 use std::mem;
 
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_evm::PoolRules;
 use grid_batch_test_chain::Pool;
 use grid_batch_withdrawals::WithdrawalId;

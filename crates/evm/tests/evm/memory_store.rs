@@ -6,7 +6,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use grid_batch_core::{AttemptId, BatchError, BatchResult, Clock, ItemId, ServiceId, Timestamp};
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::{BatchError, BatchResult, Clock, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     AssignedNonce, BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments,
     NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore,

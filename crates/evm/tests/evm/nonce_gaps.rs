@@ -1,6 +1,7 @@
 //! Nonces below the next one that the node does not show.
 
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_evm::EvmOptions;
 
 use crate::harness::{Harness, SEND};

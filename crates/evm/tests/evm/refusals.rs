@@ -1,6 +1,7 @@
 //! Transactions that a node refuses, and the consequence of each refusal.
 
-use grid_batch_core::{Ledger, LedgerStatus, Outcome, SubmissionAnswer};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::{Ledger, Outcome, SubmissionAnswer};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;

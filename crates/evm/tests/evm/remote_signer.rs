@@ -6,7 +6,8 @@ use std::{
 };
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_evm::{
     Address, EvmOptions, GasAdminKey, RemoteSigner, Signature, SignerError, TransactionSigner,
 };

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use alloy_primitives::hex;
-use grid_batch_core::{Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_evm::{EvmOptions, GasPrice};
 use grid_batch_test_chain::Fault;
 use grid_batch_withdrawals::WithdrawalId;

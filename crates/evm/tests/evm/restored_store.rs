@@ -1,7 +1,9 @@
 //! A store that went back, as after restoring a backup, and does not know the last transactions.
 
 use alloy_primitives::hex;
-use grid_batch_core::{Evidence, Ledger, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::{Ledger, Outcome};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};
 use serde_json::json;

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use grid_batch_core::{Evidence, Ledger, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::{Ledger, Outcome};
 use grid_batch_http::HttpOptions;
 use grid_batch_test_chain::{Fault, Stop};
 use grid_batch_withdrawals::{NonceOutcome, WithdrawalId};

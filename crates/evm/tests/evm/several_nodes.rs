@@ -2,7 +2,9 @@
 
 use std::{thread, time::Duration};
 
-use grid_batch_core::{Evidence, Ledger, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::{Ledger, Outcome};
 use grid_batch_test_chain::{Fault, FaultProxy};
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;

@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Ledger, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::{Ledger, Outcome};
 use grid_batch_evm::{Evm, EvmOptions};
 use grid_batch_nodes::NodePool;
 use grid_batch_withdrawals::mocks::MockSigningStore;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{Ledger, LedgerStatus, Outcome, SubmissionAnswer};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::{Ledger, Outcome, SubmissionAnswer};
 use grid_batch_evm::EvmOptions;
 use grid_batch_test_chain::{Anvil, AnvilOptions, Fault, FaultProxy, Mining};
 use grid_batch_withdrawals::WithdrawalId;

@@ -1,6 +1,6 @@
 //! When and how often the ledger applies a batch.
 
-use grid_batch_core::{AbsenceRule, SecondArrival};
+use grid_batch_core::ledger::{AbsenceRule, SecondArrival};
 
 use super::Done;
 use crate::{BatchKind, Fault, NotPossible, case_run::CaseRun, operator::Operator};

@@ -2,7 +2,7 @@
 
 use super::Done;
 use crate::{Fault, NotPossible, case_run::CaseRun, operator::Operator};
-use grid_batch_core::StrategyKind;
+use grid_batch_core::queue::StrategyKind;
 
 /// The ledger accepts several batches before it applies one.
 pub(crate) fn pipeline(run: &mut CaseRun<'_>) -> Done {

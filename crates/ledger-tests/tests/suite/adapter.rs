@@ -11,11 +11,12 @@ use std::{
 };
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{
-    BatchError, BatchFormat, BatchResult, Deadline, Evidence, EvidenceReport, FormatError, ItemId,
-    Ledger, LedgerFacts, LedgerPosition, LedgerStatus, NewBatch, Outcome, ServiceId, StatusReport,
-    Submission, SubmissionAnswer, UnresolvedBatch,
+use grid_batch_core::batches::{
+    BatchFormat, Deadline, FormatError, LedgerPosition, LedgerStatus, NewBatch, StatusReport,
 };
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::ledger::{Ledger, LedgerFacts, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{BatchError, BatchResult, ItemId, ServiceId};
 use grid_batch_service::{Config, LedgerContext, LedgerType, Server};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -1,6 +1,7 @@
 use std::{env::current_exe, path::Path, process::Command};
 
-use grid_batch_core::{ItemId, LedgerFacts};
+use grid_batch_core::ItemId;
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_ledger_tests::{BatchKind, Fault, Harness, NotPossible, TestBatch};
 
 use crate::{

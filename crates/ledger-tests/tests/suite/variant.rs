@@ -1,6 +1,6 @@
 use std::{fmt::Debug, str::FromStr, time::Duration};
 
-use grid_batch_core::{LedgerFacts, SecondArrival};
+use grid_batch_core::ledger::{LedgerFacts, SecondArrival};
 use grid_batch_ledger_tests::LATE_ARRIVAL_LIMIT;
 
 /// A variant of the small ledger: how it behaves, and what its adapter declares.

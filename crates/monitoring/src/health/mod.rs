@@ -11,7 +11,8 @@ use std::{
 };
 
 use grid_batch_api::{HealthPart, HealthReport, HealthStatus};
-use grid_batch_core::{BatchCounts, InternalError};
+use grid_batch_core::InternalError;
+use grid_batch_core::queries::BatchCounts;
 use grid_batch_support::{Job, Jobs};
 use tokio::time::sleep;
 

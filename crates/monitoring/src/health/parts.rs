@@ -2,7 +2,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use grid_batch_api::{CommitProgress, HealthPart, HealthStatus};
 use grid_batch_claims::ClaimHealth;
-use grid_batch_core::{FullQueue, LookupLag, QueueCounts, ServicePause};
+use grid_batch_core::evidence::LookupLag;
+use grid_batch_core::queries::{FullQueue, QueueCounts, ServicePause};
 use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_poller::{EventFollower, LookupProgress, LookupReport, MonitorCounters};
 use grid_batch_queuer::{InFlightCounts, Places};

@@ -3,7 +3,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchCounts, BatchResult, QueueCounts, ServiceCounts};
+use grid_batch_core::BatchResult;
+use grid_batch_core::queries::{BatchCounts, QueueCounts, ServiceCounts};
 use grid_batch_support::{Job, Jobs, Next, Schedule};
 
 /// How many services are in trouble and how full the queues are, as of the last time that they were read from the

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use grid_batch_api::{HealthStatus, MetricsText};
 use grid_batch_claims::{ChangeCounters, ClaimHealth};
-use grid_batch_core::BatchCounts;
+use grid_batch_core::queries::BatchCounts;
 use grid_batch_poller::MonitorCounters;
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::Jobs;

@@ -7,10 +7,11 @@ use std::{
 
 use grid_batch_api::MetricsText;
 use grid_batch_claims::ChangeCounters;
-use grid_batch_core::{
-    BatchCounts, BatchResult, BatchState, InstanceId, OpenStates, QueueDepth, WaitReason, Webhook,
-    WebhookStore,
-};
+use grid_batch_core::BatchResult;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::queries::{BatchCounts, OpenStates, QueueDepth, WaitReason};
+use grid_batch_core::webhooks::{Webhook, WebhookStore};
 use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::{Job, Jobs, Next, Schedule};
 
@@ -264,7 +265,10 @@ fn by_service(mut depths: Vec<QueueDepth>, most: usize) -> BTreeMap<String, u64>
 #[cfg(test)]
 mod tests {
     use grid_batch_api::MetricsFormat;
-    use grid_batch_core::{EventFilter, OpenState, Timestamp, WebhookId};
+    use grid_batch_core::Timestamp;
+    use grid_batch_core::events::EventFilter;
+    use grid_batch_core::queries::OpenState;
+    use grid_batch_core::webhooks::WebhookId;
 
     use super::*;
 

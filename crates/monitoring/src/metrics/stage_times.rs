@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{BatchState, ItemId, Recorded, RecordedSubscriber};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_support::{Histogram, HistogramValues};
 
 /// How long batches take from one stage to the next. Clones share their state.

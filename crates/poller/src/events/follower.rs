@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchState, Recorded, RecordedSubscriber, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use log::{debug, info, warn};
 use tokio::{
     sync::{Notify, watch},
@@ -327,7 +329,10 @@ impl FollowedServices {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{Change, Event, ItemId, LedgerStatus, Outcome, Takeover};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::batches::{Change, Event, LedgerStatus};
+    use grid_batch_core::claims::Takeover;
+    use grid_batch_core::ledger::Outcome;
 
     use super::*;
 

@@ -1,7 +1,8 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use grid_batch_core::{BatchError, BatchResult, Ledger, LedgerEventStream};
+use grid_batch_core::ledger::{Ledger, LedgerEventStream};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_support::{Delays, catch_panic_async, rng};
 use log::{debug, info, warn};

@@ -1,6 +1,6 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use grid_batch_core::Ledger;
+use grid_batch_core::ledger::Ledger;
 use grid_batch_nodes::NodePool;
 use grid_batch_support::{Job, Jobs, Shutdown};
 use tokio::task::{AbortHandle, JoinSet};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{
+use grid_batch_core::batches::{
     BatchState::{Committed, Pending, Valid},
     LedgerStatus,
 };

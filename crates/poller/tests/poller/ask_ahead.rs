@@ -5,10 +5,8 @@ use std::{
     sync::{Arc, Mutex, mpsc::channel},
 };
 
-use grid_batch_core::{
-    BatchError, ItemId, ServiceId,
-    mocks::{MockLedger, MockLedgerQuestionStore},
-};
+use grid_batch_core::mocks::{MockLedger, MockLedgerQuestionStore};
+use grid_batch_core::{BatchError, ItemId, ServiceId};
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_poller::{Job, Jobs, NextBatchMonitor, NextBatchRequests, ShutdownHandle};
 use grid_batch_test_support::watched::WatchedValue;
@@ -177,7 +175,7 @@ fn later_request_is_answered_after_the_store_failed() {
 /// A ledger that panics at each question, and counts them.
 struct PanickingLedger(Arc<WatchedValue<usize>>);
 
-impl grid_batch_core::Ledger for PanickingLedger {
+impl grid_batch_core::ledger::Ledger for PanickingLedger {
     grid_batch_core::unused_ledger_methods!();
 
     fn ask_ahead<'a>(

@@ -3,8 +3,12 @@
 use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchState::{Committed, InDoubt, Invalid, Pending},
-    Clock, Evidence, LedgerStatus, Resolution,
+    Clock,
+    batches::{
+        BatchState::{Committed, InDoubt, Invalid, Pending},
+        LedgerStatus,
+    },
+    evidence::{Evidence, Resolution},
     mocks::MockLedger,
 };
 use grid_batch_poller::{MonitorOptions, ShutdownHandle};

@@ -9,9 +9,12 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use grid_batch_core::{
-    BatchResult,
-    BatchState::{self, Committed},
-    LedgerEvent, LedgerEventStream, LedgerStatus, SystemClock,
+    BatchResult, SystemClock,
+    batches::{
+        BatchState::{self, Committed},
+        LedgerStatus,
+    },
+    ledger::{LedgerEvent, LedgerEventStream},
     mocks::MockLedger,
 };
 use grid_batch_nodes::NodePool;
@@ -47,7 +50,7 @@ impl TestStreams {
     }
 }
 
-impl grid_batch_core::Ledger for TestStreams {
+impl grid_batch_core::ledger::Ledger for TestStreams {
     grid_batch_core::unused_ledger_methods!();
 
     fn events<'a>(
@@ -79,7 +82,7 @@ fn event_options() -> EventOptions {
 }
 
 fn listen(
-    events: Arc<dyn grid_batch_core::Ledger>,
+    events: Arc<dyn grid_batch_core::ledger::Ledger>,
     trigger: &PollTrigger,
     options: EventOptions,
 ) -> (Job<EventMonitor>, EventFollower) {

@@ -3,8 +3,12 @@
 use std::{future::ready, sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchState::{self, Absent, Committed, InDoubt, Pending, Valid},
-    Evidence, LedgerFacts, LedgerStatus, Resolution,
+    batches::{
+        BatchState::{self, Absent, Committed, InDoubt, Pending, Valid},
+        LedgerStatus,
+    },
+    evidence::{Evidence, Resolution},
+    ledger::LedgerFacts,
     mocks::MockLedger,
 };
 use grid_batch_poller::{InconclusivePolicy, MonitorOptions, ShutdownHandle};

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use grid_batch_core::{
+use grid_batch_core::batches::{
     BatchState::{Committed, Pending},
     LedgerStatus,
 };

@@ -10,8 +10,11 @@ use std::{
 
 use grid_batch_core::{
     BatchError,
-    BatchState::{Committed, InDoubt, Pending},
-    Evidence, LedgerStatus, StatusReport,
+    batches::{
+        BatchState::{Committed, InDoubt, Pending},
+        LedgerStatus, StatusReport,
+    },
+    evidence::Evidence,
     mocks::MockLedger,
 };
 use grid_batch_poller::{BatchStatusReader, ShutdownHandle};

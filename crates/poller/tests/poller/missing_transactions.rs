@@ -6,10 +6,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    BatchError, EndedDependents, ItemId, LookupLag, ServiceId, TransactionAnswers,
-    mocks::{MockLedger, MockMissingTransactionStore},
-};
+use grid_batch_core::evidence::{EndedDependents, LookupLag, TransactionAnswers};
+use grid_batch_core::mocks::{MockLedger, MockMissingTransactionStore};
+use grid_batch_core::{BatchError, ItemId, ServiceId};
 use grid_batch_poller::{
     Jobs, MissingTransactionMonitor, MissingTransactionOptions, ShutdownHandle,
 };

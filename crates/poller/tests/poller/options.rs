@@ -2,7 +2,7 @@
 
 use std::{env, process::Command, sync::Arc, time::Duration};
 
-use grid_batch_core::LedgerStatus;
+use grid_batch_core::batches::LedgerStatus;
 use grid_batch_poller::{MonitorOptions, POLL_INTERVAL_VARIABLE};
 
 use crate::support::*;

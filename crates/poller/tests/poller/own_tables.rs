@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use diesel::{
     Connection, PgConnection, SqliteConnection, connection::SimpleConnection, prelude::*, result,
 };
-use grid_batch_core::{
-    BatchError, BatchId, BatchResult, BatchUpdater, LedgerStatus, PendingBatchStore, StatusReport,
-};
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::polling::{BatchId, BatchUpdater, PendingBatchStore};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_poller::{MonitorOptions, PollingMonitorBuilder, ShutdownHandle};
 use grid_batch_test_postgres::TestDatabase;
 

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchResult, BatchUpdater, Clock, LedgerStatus, ManualClock, PendingBatchStore, StatusReport,
-    Timestamp,
-};
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::polling::{BatchUpdater, PendingBatchStore};
+use grid_batch_core::{BatchResult, Clock, ManualClock, Timestamp};
 use grid_batch_poller::{MonitorOptions, ShutdownHandle};
 use tokio::sync::Semaphore;
 

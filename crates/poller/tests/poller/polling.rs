@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
+use grid_batch_core::batches::{
     BatchState::{self, Committed, Pending},
     LedgerStatus,
 };

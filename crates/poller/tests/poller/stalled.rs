@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{BatchState, LedgerStatus};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
 use grid_batch_poller::ShutdownHandle;
 use grid_batch_test_support::wait::wait_until;
 

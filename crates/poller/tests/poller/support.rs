@@ -8,11 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    AttemptId, BatchError, BatchId, BatchResult, BatchState, BatchUpdater, Clock, Event,
-    LedgerQuestionStore, LedgerStatus, ManualClock, PendingBatchStore, PollPace, Progress,
-    Resolution, StatusReport, Timestamp, UnresolvedBatch, transition,
+use grid_batch_core::batches::{
+    BatchState, Event, LedgerStatus, Progress, StatusReport, transition,
 };
+use grid_batch_core::evidence::{LedgerQuestionStore, Resolution, UnresolvedBatch};
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::polling::{BatchId, BatchUpdater, PendingBatchStore, PollPace};
+use grid_batch_core::{BatchError, BatchResult, Clock, ManualClock, Timestamp};
 use grid_batch_poller::{
     Backoff, BatchStatusReader, MonitorOptions, PollingMonitorBuilder, RunningPollingMonitor,
 };

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
+use grid_batch_core::batches::{
     BatchState::{Committed, Pending, Submitting},
     LedgerStatus,
 };

@@ -4,8 +4,11 @@ use std::{future::ready, sync::Arc};
 
 use grid_batch_core::{
     BatchError, BatchResult,
-    BatchState::{InDoubt, Pending},
-    Evidence, EvidenceReport, LedgerStatus, Resolution,
+    batches::{
+        BatchState::{InDoubt, Pending},
+        LedgerStatus,
+    },
+    evidence::{Evidence, EvidenceReport, Resolution},
     mocks::MockLedger,
 };
 use grid_batch_poller::{InconclusivePolicy, ShutdownHandle};
@@ -76,7 +79,7 @@ fn evidence_ends_a_batch_whose_statuses_are_unusable() {
     store.add("a", 0, InDoubt, SECOND);
     let reader = evidence(|| Ok(Evidence::Committed.into()));
     let running = run(builder(&store, &failing(unusable)).with_evidence(store.clone(), reader));
-    store.wait_for_state(0, grid_batch_core::BatchState::Committed);
+    store.wait_for_state(0, grid_batch_core::batches::BatchState::Committed);
     running.wait_for_shutdown().unwrap();
 }
 

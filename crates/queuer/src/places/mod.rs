@@ -12,10 +12,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use grid_batch_core::{
-    Admission, BatchResult, BatchState, Change, Clock, Event, ItemId, Outcome, ServiceId,
-    TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, Change, Event};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{Admission, TakenBatch};
+use grid_batch_core::{BatchResult, Clock, ItemId, ServiceId};
 use grid_batch_support::lock;
 use grid_batch_work::{DueKind, WorkTable};
 

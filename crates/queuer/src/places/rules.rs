@@ -3,7 +3,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{Event, ItemId, MonotonicTime, ServiceId, TakenBatch};
+use grid_batch_core::batches::Event;
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{ItemId, MonotonicTime, ServiceId};
 use grid_batch_work::{DueKind, Entered, Place, ServiceSending, Work};
 
 use super::{PlaceLimits, window_size::WindowSize};
@@ -423,9 +425,10 @@ fn overdue_after(usual: Option<Duration>) -> Duration {
 mod tests {
     use std::sync::Arc;
 
-    use grid_batch_core::{
-        Admission, BatchState, Change, Clock, LedgerStatus, ManualClock, Outcome,
-    };
+    use grid_batch_core::batches::{BatchState, Change, LedgerStatus};
+    use grid_batch_core::ledger::Outcome;
+    use grid_batch_core::queue::Admission;
+    use grid_batch_core::{Clock, ManualClock};
     use grid_batch_work::WorkTable;
     use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 use std::{collections::HashMap, time::Duration};
 
-use grid_batch_core::{BatchError, Evidence, ManualClock};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::{BatchError, ManualClock};
 use grid_batch_work::{Place, PollCause, SeenCommit};
 
 use super::*;
@@ -62,7 +63,7 @@ fn commit(window: &Places, name: &str, number: usize) {
         work.times.committed(name, seen);
     }
     drop(work);
-    let event = Event::status(grid_batch_core::LedgerStatus::Committed);
+    let event = Event::status(grid_batch_core::batches::LedgerStatus::Committed);
     record(window, name, number, BatchState::Committed, event);
 }
 
@@ -91,7 +92,8 @@ fn batch_that_waits_or_is_held_has_no_place() {
     let (window, _, _) = window(3);
     assert_eq!(take(&window, "a", 3, 0), 3);
     record(&window, "a", 0, BatchState::Delayed, outcome(Outcome::NotSent));
-    let absent = Event::Evidence { attempt: 1, evidence: grid_batch_core::Evidence::Absent };
+    let absent =
+        Event::Evidence { attempt: 1, evidence: grid_batch_core::evidence::Evidence::Absent };
     record(&window, "a", 1, BatchState::Absent, absent);
     let hold = Some("no evidence".to_owned());
     let held = Change { hold, ..Change::new(service("a"), id(2), outcome(Outcome::Ambiguous)) };
@@ -302,7 +304,7 @@ fn batches_leave_the_window_without_a_poller() {
     clock.advance(Duration::from_secs(4));
     assert_eq!(take(&window, "a", 1, 4), 1);
     clock.advance(Duration::from_secs(1));
-    let event = Event::status(grid_batch_core::LedgerStatus::Committed);
+    let event = Event::status(grid_batch_core::batches::LedgerStatus::Committed);
     record(&window, "a", 4, BatchState::Committed, event);
     assert_eq!(window.counts().overdue, 4, "each is under way for more than four times as long");
 }

@@ -6,9 +6,11 @@ use std::{
     time::Duration,
 };
 
+use grid_batch_core::batches::{BatchState, DeclaredAccess, Event, Hold, StoredBatch, transition};
+use grid_batch_core::ledger::{Outcome, Submission};
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_core::{
-    BatchResult, BatchState, Clock, DeclaredAccess, Event, Hold, ItemId, ManualClock, Outcome,
-    ServiceId, ServiceScopeId, StoredBatch, Submission, TakenBatch, Timestamp, transition,
+    BatchResult, Clock, ItemId, ManualClock, ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{Dependency, OpenBatchStore, StrategyRoundStore};
 

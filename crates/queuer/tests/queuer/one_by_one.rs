@@ -6,10 +6,9 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, ItemId, Scheduling, StoredBatch, StrategyKind,
-    Timestamp,
-};
+use grid_batch_core::batches::{AddressPrefix, BatchState, DeclaredAccess, StoredBatch};
+use grid_batch_core::queue::{Scheduling, StrategyKind};
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_queuer::{Dependency, Next, OpenBatch, schedule};
 use proptest::{collection::vec, prelude::*, sample::Index};
 

@@ -9,10 +9,12 @@ use std::{
     time::Duration,
 };
 
+use grid_batch_core::batches::{BatchState, Event, LedgerStatus};
+use grid_batch_core::ledger::{Outcome, Submission};
+use grid_batch_core::mocks::MockRoundStore;
+use grid_batch_core::queue::{Admission, RoundStore, ServiceShare, TakenBatch};
 use grid_batch_core::{
-    Admission, BatchError, BatchState, Event, GlobalScopeId, LedgerStatus, ManualClock, Moment,
-    Outcome, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission, TakenBatch,
-    Timestamp, mocks::MockRoundStore,
+    BatchError, GlobalScopeId, ManualClock, Moment, ScopeId, ServiceId, ServiceScopeId, Timestamp,
 };
 use grid_batch_queuer::{
     BatchQueue, PlaceLimits, Places, QueueOptions, StrategyRoundStore, WakeUp,

@@ -1,9 +1,10 @@
 //! The strategies beyond serial, as functions of the open batches of a service.
 
-use grid_batch_core::{
-    AddressPrefix, BatchState, DeclaredAccess, Hold, ItemId, Progress, Scheduling, StoredBatch,
-    StrategyKind, Timestamp,
+use grid_batch_core::batches::{
+    AddressPrefix, BatchState, DeclaredAccess, Hold, Progress, StoredBatch,
 };
+use grid_batch_core::queue::{Scheduling, StrategyKind};
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_queuer::{Dependency, Next, OpenBatch, WaitsFor, schedule};
 use proptest::{collection::vec, prelude::*, sample::select};
 

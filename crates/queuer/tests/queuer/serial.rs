@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use grid_batch_core::{
-    BatchState, DeclaredAccess, Hold, ItemId, Progress, Scheduling, StoredBatch, Timestamp,
-};
+use grid_batch_core::batches::{BatchState, DeclaredAccess, Hold, Progress, StoredBatch};
+use grid_batch_core::queue::Scheduling;
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_queuer::{Dependency, Next, OpenBatch, WaitsFor, schedule};
 use proptest::{collection::vec, prelude::*, sample::select};
 

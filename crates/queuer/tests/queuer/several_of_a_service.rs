@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    BatchFits, BatchResult, BatchState, Change, Event, ItemId, LedgerStatus, ManualClock, Outcome,
-    Round, RoundStore, ScopeId, ServiceId, ServiceScopeId, ServiceShare, Submission, TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, Change, Event, LedgerStatus};
+use grid_batch_core::ledger::{Outcome, Submission};
+use grid_batch_core::queue::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
+use grid_batch_core::{BatchResult, ItemId, ManualClock, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_queuer::{BatchQueue, PlaceLimits, Places, QueueOptions, WakeUp};
 use grid_batch_work::WorkTable;
 

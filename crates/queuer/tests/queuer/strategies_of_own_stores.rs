@@ -2,10 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use grid_batch_core::{
-    AddressPrefix, AfterInvalid, BatchState, DeclaredAccess, Event, Evidence, LedgerStatus,
-    Outcome, RoundStore, Scheduling, SchedulingRules, ServiceShare, StoredBatch, StrategyKind,
-    TakenBatch,
+use grid_batch_core::batches::{
+    AddressPrefix, BatchState, DeclaredAccess, Event, LedgerStatus, StoredBatch,
+};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{
+    AfterInvalid, RoundStore, Scheduling, SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_queuer::{Next, StrategyRoundStore};
 

@@ -2,10 +2,9 @@
 
 use std::cell::RefCell;
 
-use grid_batch_core::{
-    BatchError, BatchResult, BatchState, Round, RoundStore, ServiceId, ServiceShare, StoredBatch,
-    TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queue::{Round, RoundStore, ServiceShare, TakenBatch};
+use grid_batch_core::{BatchError, BatchResult, ServiceId};
 use grid_batch_queuer::{OpenBatchStore, StrategyRoundStore};
 
 use crate::memory_store::{LARGE, MemoryStore, id};

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{AttemptId, BatchState, ServiceId, Submission, UnresolvedBatch};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::evidence::UnresolvedBatch;
+use grid_batch_core::ledger::{AttemptId, Submission};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_protocol::{
     Batch, BatchBuilder, Message, SigningKey, Transaction, TransactionBuilder,

@@ -1,7 +1,8 @@
 //! Subscriptions: blocks, warnings, errors and broken websockets.
 
 use futures_util::{SinkExt, StreamExt};
-use grid_batch_core::{BatchError, Ledger, LedgerEvent, LedgerEventStream, Outcome};
+use grid_batch_core::BatchError;
+use grid_batch_core::ledger::{Ledger, LedgerEvent, LedgerEventStream, Outcome};
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_tungstenite::{accept_async, tungstenite::Message};

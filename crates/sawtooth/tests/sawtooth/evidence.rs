@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{BatchError, BatchResult, Evidence, Ledger, ManualClock, UnresolvedBatch};
+use grid_batch_core::evidence::{Evidence, UnresolvedBatch};
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::{BatchError, BatchResult, ManualClock};
 use grid_batch_sawtooth::Sawtooth;
 
 use crate::{

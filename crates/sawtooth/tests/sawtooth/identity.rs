@@ -1,6 +1,7 @@
 //! Which ledger a node belongs to.
 
-use grid_batch_core::{BatchError, Ledger};
+use grid_batch_core::BatchError;
+use grid_batch_core::ledger::Ledger;
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
 
 use crate::batches::sawtooth;

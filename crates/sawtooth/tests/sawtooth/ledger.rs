@@ -3,9 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    BatchError, BatchResult, Evidence, GlobalScopeId, Ledger,
-    LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
-    ManualClock, Outcome, ScopeId, StatusReport, SubmissionAnswer,
+    BatchError, BatchResult, GlobalScopeId, ManualClock, ScopeId,
+    batches::{
+        LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
+        StatusReport,
+    },
+    evidence::Evidence,
+    ledger::{Ledger, Outcome, SubmissionAnswer},
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};

@@ -2,11 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchResult, CommitHistory, CommittedBefore, Evidence, ItemId, Ledger,
-    LedgerStatus::{self, Committed, Invalid, NotReported},
-    ManualClock, ServiceId,
-};
+use grid_batch_core::batches::LedgerStatus::{self, Committed, Invalid, NotReported};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::{CommitHistory, CommittedBefore, Ledger};
+use grid_batch_core::{BatchResult, ItemId, ManualClock, ServiceId};
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder};
 use grid_batch_protocol::{Batch, VerifiedBatch};
 use grid_batch_sawtooth::Sawtooth;

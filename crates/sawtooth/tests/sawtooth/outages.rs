@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
-use grid_batch_core::{BatchState, Evidence, EvidenceReport, Ledger, ManualClock, UnresolvedBatch};
+use grid_batch_core::ManualClock;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::ledger::Ledger;
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 use grid_batch_sawtooth::{Sawtooth, SawtoothOptions};

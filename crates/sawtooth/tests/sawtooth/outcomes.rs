@@ -3,9 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::{
-    GlobalScopeId, Ledger, ManualClock,
-    Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected},
-    ScopeId, SubmissionAnswer,
+    GlobalScopeId, ManualClock, ScopeId,
+    ledger::{
+        Ledger,
+        Outcome::{Accepted, Ambiguous, Busy, NotSent, Refused, Rejected},
+        SubmissionAnswer,
+    },
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_protocol::{BatchList, Message};

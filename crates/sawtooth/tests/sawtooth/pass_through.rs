@@ -1,7 +1,7 @@
 //! Requests of clients that a node answers.
 
 use futures_util::TryStreamExt;
-use grid_batch_core::{ForwardedRequest, Ledger, PassThroughError};
+use grid_batch_core::ledger::{ForwardedRequest, Ledger, PassThroughError};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_sawtooth::{BasicAuth, Sawtooth, SawtoothOptions};
 

@@ -10,9 +10,13 @@ use std::{
 
 use futures_util::future::join_all;
 use grid_batch_core::{
-    BatchError, BatchResult, BatchState, CommitHistory, CommittedBefore, Evidence, ItemId, Ledger,
-    LedgerStatus::{Committed, Invalid, NotReported},
-    ManualClock, ServiceId, TransactionAnswers, UnresolvedBatch,
+    BatchError, BatchResult, ItemId, ManualClock, ServiceId,
+    batches::{
+        BatchState,
+        LedgerStatus::{Committed, Invalid, NotReported},
+    },
+    evidence::{Evidence, TransactionAnswers, UnresolvedBatch},
+    ledger::{CommitHistory, CommittedBefore, Ledger},
 };
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};

@@ -3,9 +3,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use grid_batch_core::{
-    BatchError, Ledger,
-    LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
-    Receipt, StatusReport,
+    BatchError,
+    batches::{
+        LedgerStatus::{self, Committed, Invalid, NotReported, Pending},
+        Receipt, StatusReport,
+    },
+    ledger::Ledger,
 };
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_sawtooth::Sawtooth;

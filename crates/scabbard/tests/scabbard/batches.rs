@@ -1,4 +1,5 @@
-use grid_batch_core::{AttemptId, ItemId, ServiceId, ServiceScopeId, Submission};
+use grid_batch_core::ledger::{AttemptId, Submission};
+use grid_batch_core::{ItemId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::{
     Batch, BatchBuilder, CylinderToken, Message, SigningKey, TransactionBuilder,
 };

@@ -2,7 +2,9 @@
 
 use std::{thread, time::Duration};
 
-use grid_batch_core::{Ledger, LedgerStatus, Outcome, PeerService, ServiceScopeId};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::{Ledger, Outcome};
+use grid_batch_core::{PeerService, ServiceScopeId};
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder};
 
 use crate::{

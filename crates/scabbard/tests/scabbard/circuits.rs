@@ -1,6 +1,8 @@
 //! Evidence from the other node of a circuit when a node is killed.
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_ledger_sim::{Fault, When};
 
 use crate::{

@@ -2,10 +2,9 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use grid_batch_core::{
-    AttemptId, Evidence, ItemId, Ledger, Outcome, PeerService, ServiceId, Submission,
-    SubmissionAnswer, UnresolvedBatch,
-};
+use grid_batch_core::evidence::{Evidence, UnresolvedBatch};
+use grid_batch_core::ledger::{AttemptId, Ledger, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::{ItemId, PeerService, ServiceId};
 use grid_batch_ledger_sim::{Fault, LedgerSim, LoggedRequest, RequestKind, When};
 use grid_batch_protocol::{BatchBuilder, Message};
 use tokio::time::timeout;

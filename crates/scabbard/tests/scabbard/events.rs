@@ -1,7 +1,8 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
-use grid_batch_core::{BatchError, Ledger};
+use grid_batch_core::BatchError;
+use grid_batch_core::ledger::Ledger;
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::Fault;
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};

@@ -1,9 +1,10 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join;
-use grid_batch_core::{
-    AttemptId, BatchError, Evidence, Ledger, LedgerStatus, Outcome, UnresolvedBatch,
-};
+use grid_batch_core::BatchError;
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::{Evidence, UnresolvedBatch};
+use grid_batch_core::ledger::{AttemptId, Ledger, Outcome};
 use grid_batch_ledger_sim::{Fault, SentTwice, When};
 use serde_json::json;
 use tokio::sync::Notify;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{Ledger, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::{Ledger, Outcome};
 use grid_batch_ledger_sim::{Fault, When};
 
 use crate::{
@@ -40,7 +41,7 @@ async fn submission_fault_has_its_outcome() {
 async fn unknown_service_is_refused() {
     let ledger = TestLedger::new();
     let parts = submission(1, 1).into_parts();
-    let elsewhere = grid_batch_core::Submission::new(
+    let elsewhere = grid_batch_core::ledger::Submission::new(
         parts.0,
         scope().to_string().replace("gsAA", "gsZZ").parse().unwrap(),
         parts.2,

@@ -3,9 +3,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use grid_batch_core::{
-    BatchResult, CommitHistory, CommittedBefore, HistoryFacts, ItemId, ServiceId,
-};
+use grid_batch_core::ledger::{CommitHistory, CommittedBefore, HistoryFacts};
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 
 use crate::batches::id;
 

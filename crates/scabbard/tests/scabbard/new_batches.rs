@@ -2,9 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    AttemptId, Ledger, LedgerEventStream, Outcome, PeerService, SubmissionAnswer,
-};
+use grid_batch_core::PeerService;
+use grid_batch_core::ledger::{AttemptId, Ledger, LedgerEventStream, Outcome, SubmissionAnswer};
 use grid_batch_ledger_sim::{LedgerSim, RequestKind};
 use grid_batch_scabbard::{NewBatchRules, UnknownHistory};
 use tokio::time::sleep;

@@ -1,7 +1,7 @@
 //! Requests of clients that a node answers.
 
 use futures_util::TryStreamExt;
-use grid_batch_core::{ForwardedRequest, Ledger};
+use grid_batch_core::ledger::{ForwardedRequest, Ledger};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_protocol::{CylinderToken, SigningKey};
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};

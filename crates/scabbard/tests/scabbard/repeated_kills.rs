@@ -1,7 +1,9 @@
 //! How long a batch waits when nodes of its circuit are killed repeatedly, and it is rejected because of a leftover
 //! proposal when it is sent again.
 
-use grid_batch_core::{Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_ledger_sim::{Fault, LedgerSim, When};
 
 use crate::circuit::{Circuit, HIGHER_ID, LOST, LOWER_ID, kill, start_again};

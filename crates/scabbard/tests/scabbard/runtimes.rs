@@ -1,4 +1,6 @@
-use grid_batch_core::{Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use tokio::runtime::Builder;
 
 use crate::{

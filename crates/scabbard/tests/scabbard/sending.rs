@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_core::{Ledger, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::ledger::{Ledger, Outcome, Submission, SubmissionAnswer};
 use grid_batch_http::HttpOptions;
 use grid_batch_protocol::{CylinderToken, Message, list_of_one};
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};

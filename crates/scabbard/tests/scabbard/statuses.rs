@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use grid_batch_core::{BatchError, BatchResult, Ledger, LedgerStatus, StatusReport};
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_http::HttpOptions;
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 use serde_json::{Value, json};

@@ -7,10 +7,10 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt};
-use grid_batch_core::{
-    AttemptId, BatchResult, BatchState, Clock, Evidence, EvidenceReport, Ledger, LedgerEventStream,
-    LedgerStatus, ManualClock, Outcome, PeerService, StatusReport, Timestamp, UnresolvedBatch,
-};
+use grid_batch_core::batches::{BatchState, LedgerStatus, StatusReport};
+use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
+use grid_batch_core::ledger::{AttemptId, Ledger, LedgerEventStream, Outcome};
+use grid_batch_core::{BatchResult, Clock, ManualClock, PeerService, Timestamp};
 use grid_batch_http::HttpOptions;
 use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, When};
 use grid_batch_scabbard::{NewBatchRules, Scabbard, ScabbardOptions};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use grid_batch_core::{Ledger, Outcome};
+use grid_batch_core::ledger::{Ledger, Outcome};
 use grid_batch_ledger_sim::LedgerSim;
 
 use crate::{

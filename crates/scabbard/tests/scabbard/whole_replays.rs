@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{AttemptId, Evidence, Ledger, Outcome, UnresolvedBatch};
+use grid_batch_core::evidence::{Evidence, UnresolvedBatch};
+use grid_batch_core::ledger::{AttemptId, Ledger, Outcome};
 use grid_batch_ledger_sim::Fault;
 
 use crate::test_ledger::{TestLedger, read_in_background};

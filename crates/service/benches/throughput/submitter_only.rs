@@ -9,10 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    BatchResult, GroupObserver, Outcome, ScopeId, ServiceId, ServiceScopeId, Submission,
-    SubmissionOutcome,
-};
+use grid_batch_core::ledger::{GroupObserver, Outcome, Submission, SubmissionOutcome};
+use grid_batch_core::{BatchResult, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_http::{HttpClient, HttpOptions};
 use grid_batch_ledger_sim::LedgerSim;
 use grid_batch_nodes::NodePool;

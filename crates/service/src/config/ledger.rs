@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{Clock, LedgerFacts, LedgerIdentity, ScopeId, ServiceScopeId};
+use grid_batch_core::ledger::{LedgerFacts, LedgerIdentity};
+use grid_batch_core::{Clock, ScopeId, ServiceScopeId};
 use grid_batch_http::origin;
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 use grid_batch_settings::{ConfigError, NodeUrl, Setting, SettingValues, settings};

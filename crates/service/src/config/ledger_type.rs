@@ -3,7 +3,8 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use grid_batch_core::{Ledger, LedgerFacts, ScopeIdError, ServiceId};
+use grid_batch_core::ledger::{Ledger, LedgerFacts};
+use grid_batch_core::{ScopeIdError, ServiceId};
 use grid_batch_settings::{ConfigError, Origin, Setting, SettingValues};
 
 use super::{LedgerConfig, scheduling::KEEPS_ORDER};
@@ -12,7 +13,7 @@ use crate::{BUILT_IN_LEDGERS, BuiltIn, LedgerContext};
 /// A kind of ledger, by the name that `ledger.kind` has for it. All rules about it follow from its facts.
 ///
 /// ```
-/// use grid_batch_core::LedgerFacts;
+/// use grid_batch_core::ledger::LedgerFacts;
 /// use grid_batch_service::{Config, LedgerConfig, LedgerType, settings};
 ///
 /// settings! {
@@ -202,7 +203,8 @@ impl ConfiguredType {
 mod tests {
     use std::iter::empty;
 
-    use grid_batch_core::{AbsenceRule, LedgerFacts, StrategyKind};
+    use grid_batch_core::ledger::{AbsenceRule, LedgerFacts};
+    use grid_batch_core::queue::StrategyKind;
 
     use super::{FactsFn, LedgerType};
     use crate::{Config, LedgerConfig, Setting, settings};

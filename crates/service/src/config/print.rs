@@ -20,7 +20,7 @@ impl Config {
 mod tests {
     use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
 
-    use grid_batch_core::LedgerFacts;
+    use grid_batch_core::ledger::LedgerFacts;
     use grid_batch_settings::Setting;
 
     use super::*;

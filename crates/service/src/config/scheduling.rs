@@ -1,6 +1,7 @@
 //! How many batches of a service may be under way, and in which order.
 
-use grid_batch_core::{AfterInvalid, Scheduling, SchedulingRules, ServiceId, StrategyKind};
+use grid_batch_core::ServiceId;
+use grid_batch_core::queue::{AfterInvalid, Scheduling, SchedulingRules, StrategyKind};
 use grid_batch_settings::{ConfigError, GivenValue};
 
 use super::{Config, ServicesConfig};
@@ -138,7 +139,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use crate::Config;
-    use grid_batch_core::{AfterInvalid, Scheduling, StrategyKind};
+    use grid_batch_core::queue::{AfterInvalid, Scheduling, StrategyKind};
 
     fn load(settings: &[(&str, &str)]) -> Result<Config, String> {
         let flag = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());

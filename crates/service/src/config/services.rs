@@ -1,4 +1,5 @@
-use grid_batch_core::{AfterInvalid, PeerService, ServiceScopeId, StrategyKind};
+use grid_batch_core::queue::{AfterInvalid, StrategyKind};
+use grid_batch_core::{PeerService, ServiceScopeId};
 use grid_batch_settings::{OfServices, nodes_of_services, peers, settings};
 
 settings! {

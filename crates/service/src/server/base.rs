@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_claims::{NameInUse, wait_for_name};
-use grid_batch_core::{ClaimKeeper, Ledger};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Ledger;
 use grid_batch_ledger_check::{
     self as ledger_check, CheckedClaims, LedgerCheck, LedgerMismatchError,
 };

@@ -7,7 +7,9 @@ use grid_batch_claims::{
     ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests, NotificationListener, OrphanRecovery,
     ReceivedClaimRequests, RecordedStream, Retention, RetentionOptions,
 };
-use grid_batch_core::{LedgerFacts, Recorded, RecordedSubscriber, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_ledger_check::{LedgerCheck, compare_states};
 use grid_batch_monitoring::{
     CountsLog, EventObserver, Health, HealthSources, History, HistoryRecorder, MetricsSources,

@@ -9,7 +9,8 @@ use grid_batch_api::{
 use grid_batch_claims::RecordedStream;
 #[cfg(feature = "evm")]
 use grid_batch_core::ServiceId;
-use grid_batch_core::{Recorded, RecordedSubscriber, SearchLimits};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::queries::SearchLimits;
 #[cfg(feature = "evm")]
 use grid_batch_monitoring::gas_reports;
 use grid_batch_monitoring::{Health, History, MetricsSources, WaitSources, ledger_report};

@@ -6,7 +6,9 @@ use grid_batch_api::{
     BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance, MaintenanceError,
     RetentionReport,
 };
-use grid_batch_core::{Clock, OperatorRequest, Removable, Removed, Timestamp};
+use grid_batch_core::batches::{Removable, Removed};
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::{Clock, Timestamp};
 use grid_batch_ledger_check::{Adoption, LedgerInspection, NodeIdentity};
 use grid_batch_store::{ClaimError, OpenBatchesInDoubt, Store, StoreError};
 use grid_batch_support::ErrorChain;

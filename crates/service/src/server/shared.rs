@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use grid_batch_api::AwaitedBatches;
 use grid_batch_claims::{AwaitedEnds, ChangeCounters, ClaimRequests, RecordedStream, log_recorded};
-use grid_batch_core::{Admission, RecordedSubscriber, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::events::RecordedSubscriber;
+use grid_batch_core::queue::Admission;
 use grid_batch_monitoring::StageTimes;
 use grid_batch_poller::{
     Backoff, EventFollower, EventMonitor, EventOptions, NextBatchMonitor, NextBatchRequests,
@@ -197,9 +199,10 @@ fn with_queue(
 mod tests {
     use std::sync::mpsc::channel;
 
-    use grid_batch_core::{
-        BatchState, Change, Claim, Event, ItemId, LedgerStatus, Recorded, Takeover,
-    };
+    use grid_batch_core::ItemId;
+    use grid_batch_core::batches::{BatchState, Change, Event, LedgerStatus};
+    use grid_batch_core::claims::{Claim, Takeover};
+    use grid_batch_core::events::Recorded;
 
     use super::*;
 

@@ -1,7 +1,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use grid_batch_api::{GasAdminMoves, PoolMove};
-use grid_batch_core::{Clock, InternalError, OperatorRequest, ServiceId, SystemClock};
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::{Clock, InternalError, ServiceId, SystemClock};
 use grid_batch_evm::{EvmAccountCheck, PoolRules};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{MoveObstacle, MoveStep, OpenWithdrawals, WithdrawalRules};

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{BatchQueryStore, BatchState, ServiceScopeId, StoredBatch};
+use grid_batch_core::ServiceScopeId;
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_ledger_sim::{LedgerSim, LedgerSimBuilder, SentTwice};
 use grid_batch_service::{Config, RunningServer, Server};
 use grid_batch_test_postgres::TestDatabase;

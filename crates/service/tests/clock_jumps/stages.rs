@@ -1,6 +1,6 @@
 //! The stages of a batch, and how each is reached.
 
-use grid_batch_core::{BatchState, Decision};
+use grid_batch_core::batches::{BatchState, Decision};
 use grid_batch_ledger_sim::{Fault, When};
 
 use crate::harness::{DatabaseKind, Jump, LATE_ARRIVAL, LedgerKind, Machine};

@@ -6,7 +6,10 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{ClaimKeeper, NewBatch, RoundStore, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::NewBatch;
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::queue::RoundStore;
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use crate::{
@@ -152,9 +155,9 @@ fn rounds(instance: &ClaimStore) -> f64 {
             times.push(took);
         }
         // This makes the batches ready again.
-        record(instance.store(), &taken, |attempt| grid_batch_core::Event::Outcome {
+        record(instance.store(), &taken, |attempt| grid_batch_core::batches::Event::Outcome {
             attempt,
-            outcome: grid_batch_core::Outcome::Ambiguous,
+            outcome: grid_batch_core::ledger::Outcome::Ambiguous,
         });
         record(instance.store(), &taken, absent);
         renew(instance);

@@ -3,10 +3,13 @@
 
 use std::fs;
 
-use grid_batch_core::{
-    BatchUpdater, ClaimKeeper, Event, LedgerQuestionStore as _, LedgerStatus, NewBatch, Outcome,
-    PendingBatchStore, Recorded, ServiceId, StatusReport,
-};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{Event, LedgerStatus, NewBatch, StatusReport};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::LedgerQuestionStore as _;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::polling::{BatchUpdater, PendingBatchStore};
 use grid_batch_store::{ClaimStore, MonitorStore};
 
 use crate::{

@@ -3,10 +3,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::{
-    Change, ChangeOutcome, ClaimKeeper, Event, Evidence, IntakeStore, ItemId, LedgerStatus,
-    NewBatch, Outcome, PendingBatchStore, PollPace, Recorded, ServiceId, TakenBatch, Timestamp,
-};
+use grid_batch_core::batches::{Change, ChangeOutcome, Event, IntakeStore, LedgerStatus, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::polling::{PendingBatchStore, PollPace};
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use grid_batch_store::{ClaimStore, MonitorStore, Store};
 
 use crate::{plain::Plain, target::Target};

@@ -5,7 +5,7 @@ use diesel::{
     Connection, PgConnection, RunQueryDsl, SqliteConnection, connection::SimpleConnection,
     insert_into, prelude::Insertable, table,
 };
-use grid_batch_core::NewBatch;
+use grid_batch_core::batches::NewBatch;
 
 use crate::target::MeasuredDatabase;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
+use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
 
 use super::record_actions;
 use crate::sql::{Connection, Store, StoreError};

@@ -1,8 +1,11 @@
 use diesel::prelude::*;
-use grid_batch_core::{
-    ActionEffect, ActionFilter, ActionSource, InstanceId, Operator, OperatorAction, OperatorTarget,
-    OperatorVerb, RecordedAction, Timestamp, WebhookId,
+use grid_batch_core::Timestamp;
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::operators::{
+    ActionEffect, ActionFilter, ActionSource, Operator, OperatorAction, OperatorTarget,
+    OperatorVerb, RecordedAction,
 };
+use grid_batch_core::webhooks::WebhookId;
 
 use crate::sql::{
     Connection, Rows, Store, StoreError,

@@ -1,8 +1,10 @@
 use std::borrow::Cow;
 
-use grid_batch_core::{
-    BatchState, Change, Event, EventKind, Evidence, Outcome, Progress, Timestamp,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, Change, Event, Progress};
+use grid_batch_core::events::EventKind;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 
 use super::lane::{Applied, Lane};
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use grid_batch_core::{Change, ChangeOutcome, ServiceId, Timestamp};
+use grid_batch_core::batches::{Change, ChangeOutcome};
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     AttemptLog,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{Change, Event, ItemId, ServiceId, Timestamp};
+use grid_batch_core::batches::{Change, Event};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{AttemptLog, BatchKey, RESTORED, lock_lanes, waiting::begin_waiting_holds, write_open};
 use crate::{

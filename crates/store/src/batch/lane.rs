@@ -1,9 +1,10 @@
 use std::collections::HashMap;
 
-use grid_batch_core::{
-    AttemptId, BatchState, Change, Decision, Event, Hold, ItemId, Outcome, Progress, ServiceId,
-    Stale, Timestamp, transition,
+use grid_batch_core::batches::{
+    BatchState, Change, Decision, Event, Hold, Progress, Stale, transition,
 };
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{BatchKey, REFUSED, RESTORED};
 use crate::sql::rows::{DelayRow, storable};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{Change, Decision, Event, NewBatch};
+use grid_batch_core::batches::{Change, Decision, Event, NewBatch};
 
 use super::{AttemptLog, end_waiting, lock_lanes, record_locked};
 use crate::sql::{Connection, Store, StoreError, schema::batches};

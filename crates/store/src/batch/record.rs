@@ -3,10 +3,12 @@ use std::{
     iter,
 };
 
-use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Event, EventKind, Progress, ServiceId, Stale, Strategy,
-    Timestamp, TransitionError, transition,
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Event, Progress, Stale, TransitionError, transition,
 };
+use grid_batch_core::events::EventKind;
+use grid_batch_core::queue::Strategy;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     AttemptLog, BatchKey,

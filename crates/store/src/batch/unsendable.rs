@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{Change, ChangeOutcome, Decision, Event, ServiceId, Strategy, Timestamp};
+use grid_batch_core::batches::{Change, ChangeOutcome, Decision, Event};
+use grid_batch_core::queue::Strategy;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{AttemptLog, WaitingEnd, end_all_waiting, record_locked};
 use crate::{

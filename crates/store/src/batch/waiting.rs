@@ -1,6 +1,7 @@
 //! Holds of batches that wait behind others: they are in no lane.
 
-use grid_batch_core::{StoredBatch, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::StoredBatch;
 
 use super::{ActionNote, AttemptLog, lane::Lane};
 use crate::sql::{Connection, EventSink, Rows, Statement, StoreError, rows::storable};

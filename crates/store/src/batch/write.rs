@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchState, ServiceId, Timestamp};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     BatchKey,

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock, atomic::Ordering::Relaxed};
 
-use grid_batch_core::{
-    BatchResult, ClaimKeeper, InstanceId, LedgerIdentity, ServiceId, SubmittedBatch, Takeover,
-    Timestamp,
-};
+use grid_batch_core::claims::{ClaimKeeper, InstanceId, SubmittedBatch, Takeover};
+use grid_batch_core::ledger::LedgerIdentity;
+use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 use log::info;
 
 use super::{

@@ -2,10 +2,10 @@
 
 use std::sync::PoisonError;
 
-use grid_batch_core::{
-    ActionEffect, InstanceId, LedgerConfirmation, LedgerIdentity, OperatorRequest, OperatorTarget,
-    OperatorVerb, RecordedLedger, Timestamp,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::ledger::{LedgerConfirmation, LedgerIdentity, RecordedLedger};
+use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
 
 use crate::{
     action_log::{Logged, logged},

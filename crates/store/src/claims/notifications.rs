@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use grid_batch_core::{BatchResult, ItemId, Notifications, ServiceId};
+use grid_batch_core::claims::Notifications;
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 use log::debug;
 
 use crate::sql::{ClaimStore, Connection, Statement, Store, StoreError};

@@ -1,4 +1,5 @@
-use grid_batch_core::{InstanceId, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::claims::InstanceId;
 use log::{info, warn};
 
 use super::{instances::unregister, takeable::Scope};

@@ -1,4 +1,5 @@
-use grid_batch_core::{InstanceId, ServiceId, Takeover};
+use grid_batch_core::ServiceId;
+use grid_batch_core::claims::{InstanceId, Takeover};
 
 use super::{
     instances::{lock_live_instance, remove_expired_instances},

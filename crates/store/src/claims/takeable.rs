@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use diesel::QueryableByName;
-use grid_batch_core::{InstanceId, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::claims::InstanceId;
 
 use crate::sql::{
     Connection, Dialect, Statement, Store, StoreError, result_row,

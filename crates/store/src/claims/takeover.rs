@@ -1,8 +1,8 @@
 use std::collections::{BTreeSet, HashSet};
 
-use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Claim, InstanceId, ItemId, ServiceId, Takeover,
-};
+use grid_batch_core::batches::{BatchState, Change, ChangeOutcome};
+use grid_batch_core::claims::{Claim, InstanceId, Takeover};
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::takeable::TakeableService;
 use crate::{

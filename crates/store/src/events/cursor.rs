@@ -1,6 +1,6 @@
 //! The position of a reader.
 
-use grid_batch_core::EventCursor;
+use grid_batch_core::events::EventCursor;
 
 use super::{rows::GroupRow, snapshot::Snapshot};
 use crate::sql::StoreError;

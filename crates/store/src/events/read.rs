@@ -1,8 +1,9 @@
 use diesel::QueryableByName;
-use grid_batch_core::{
-    BatchEvent, BatchResult, EventCursor, EventFilter, EventListener, EventPage, EventPosition,
-    EventReadError, EventStore, ItemId, ServiceId,
+use grid_batch_core::events::{
+    BatchEvent, EventCursor, EventFilter, EventListener, EventPage, EventPosition, EventReadError,
+    EventStore,
 };
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 
 use super::{
     cursor::{Position, RemovedUpTo},

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{EventFilter, EventPage, PositionedEvent};
+use grid_batch_core::events::{EventFilter, EventPage, PositionedEvent};
 
 use super::{
     cursor::{Position, Window},

@@ -1,4 +1,6 @@
-use grid_batch_core::{BatchEvent, BatchState, EventId, EventKind, EventWithdrawal, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{BatchEvent, EventId, EventKind, EventWithdrawal};
 
 use crate::sql::{
     StoreError, result_row,

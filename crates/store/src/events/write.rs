@@ -1,4 +1,6 @@
-use grid_batch_core::{BatchState, EventKind, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::EventKind;
 
 use super::rows::encode_seqs;
 use crate::sql::{

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    BatchState, ChangeOutcome, EventKind, Halt, HaltCursor, ServiceId, Stale, StoredBatch,
-    Timestamp,
-};
+use grid_batch_core::batches::{BatchState, ChangeOutcome, Stale, StoredBatch};
+use grid_batch_core::events::EventKind;
+use grid_batch_core::queries::{Halt, HaltCursor};
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::table::{self, HaltOrigin, load_halt, remove_halts, set_ends_until};
 use crate::{

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::{EventKind, ItemId, ServiceId, Strategy};
+use grid_batch_core::events::EventKind;
+use grid_batch_core::queue::Strategy;
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::table::{StoredHalt, find_ending, next_service_that_ends, remove_halts, set_position};
 use crate::{

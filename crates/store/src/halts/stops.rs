@@ -1,6 +1,8 @@
 //! Whether a batch that has ended stops others.
 
-use grid_batch_core::{AfterInvalid, BatchState, ServiceId, Timestamp};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queue::AfterInvalid;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::table::{HaltOrigin, StoredHalt, insert_halts, insert_halts_in_order};
 use crate::{

@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchResult, IntakeStore, ItemId, NewBatch, ServiceId, SignerId,
-    TransactionConflict,
+use grid_batch_core::batches::{
+    AddOutcome, BatchConflict, IntakeStore, NewBatch, SignerId, TransactionConflict,
 };
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 
 use super::{
     CreatedAtAllocator,
@@ -36,7 +36,7 @@ impl IntakeStore for Store {
     /// [`BatchConflict::ServiceLocked`].
     ///
     /// ```no_run
-    /// # use grid_batch_core::{IntakeStore, NewBatch};
+    /// # use grid_batch_core::batches::{IntakeStore, NewBatch};
     /// # fn example(store: grid_batch_store::Store, list: &[NewBatch]) -> Result<(), Box<dyn std::error::Error>> {
     /// for outcomes in store.add(&[list])? {
     ///     println!("{} batches are stored", outcomes?.len());

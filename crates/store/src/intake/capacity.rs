@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use grid_batch_core::{BatchConflict, NewBatch, SignerId};
+use grid_batch_core::batches::{BatchConflict, NewBatch, SignerId};
 
 use super::CreatedAtAllocator;
 use crate::{

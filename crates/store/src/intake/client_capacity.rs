@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use grid_batch_core::{BatchConflict, ClientId, Clock, NewBatch};
+use grid_batch_core::Clock;
+use grid_batch_core::batches::{BatchConflict, ClientId, NewBatch};
 
 use crate::{
     missing::limit_of,

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 
-use grid_batch_core::{NewBatch, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::NewBatch;
 
 use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
 

@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, HashMap};
 
-use grid_batch_core::{
-    BatchLabel, BatchState, DeclaredAccess, EventKind, ItemId, NewBatch, Timestamp,
-};
+use grid_batch_core::batches::{BatchLabel, BatchState, DeclaredAccess, NewBatch};
+use grid_batch_core::events::EventKind;
+use grid_batch_core::{ItemId, Timestamp};
 
 use super::{CreatedAtAllocator, client_capacity::insert_client_batches};
 use crate::{

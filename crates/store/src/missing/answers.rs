@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeSet, iter, time::Duration};
 
-use grid_batch_core::{
-    BatchResult, EndedDependents, ItemId, LookupLag, MissingTransactionStore, ServiceId,
-};
+use grid_batch_core::evidence::{EndedDependents, LookupLag, MissingTransactionStore};
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 
 use super::{
     IncompleteBatch,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use grid_batch_core::{BatchConflict, Clock, ItemId, NewBatch, ServiceId, SignerId};
+use grid_batch_core::batches::{BatchConflict, NewBatch, SignerId};
+use grid_batch_core::{Clock, ItemId, ServiceId};
 
 use super::table::{count_of_signers, find_waited_for};
 use crate::{

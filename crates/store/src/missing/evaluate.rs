@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::{BatchState, EventKind, ItemId, ServiceId, Timestamp};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::EventKind;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{IncompleteBatch, end_holds, remove_missing, table::mark_overdue};
 use crate::{

@@ -3,7 +3,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use grid_batch_core::{ItemId, LookupLag, Timestamp};
+use grid_batch_core::evidence::LookupLag;
+use grid_batch_core::{ItemId, Timestamp};
 use grid_batch_support::{Backoff, lock};
 
 use super::table::find_arrived;

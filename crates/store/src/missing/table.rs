@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use grid_batch_core::{ItemId, ServiceId, SignerId, Timestamp};
+use grid_batch_core::batches::SignerId;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::lookups;
 use crate::{

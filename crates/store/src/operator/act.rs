@@ -1,10 +1,13 @@
 //! Carries out operators' actions. Each action is one commit together with its row in the log.
 
-use grid_batch_core::{
-    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, BatchResult, ChangeOutcome, Decision,
-    Halt, HaltCursor, ItemId, Operator, OperatorAction, OperatorDecision, OperatorStore,
-    OperatorTarget, OperatorVerb, RecordedAction, ServiceId, SubmittedBatch,
+use grid_batch_core::batches::{ChangeOutcome, Decision, OperatorDecision};
+use grid_batch_core::claims::SubmittedBatch;
+use grid_batch_core::operators::{
+    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, Operator, OperatorAction,
+    OperatorStore, OperatorTarget, OperatorVerb, RecordedAction,
 };
+use grid_batch_core::queries::{Halt, HaltCursor};
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 
 use super::{
     batch_actions::act_on_batch,

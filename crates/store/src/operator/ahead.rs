@@ -5,7 +5,10 @@ use diesel::{
     dsl::{count_star, min},
     prelude::*,
 };
-use grid_batch_core::{Ahead, BatchState, ServiceId, StoredBatch, Timestamp, WaitReason};
+use grid_batch_core::batches::{BatchState, StoredBatch};
+use grid_batch_core::queries::WaitReason;
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     pauses::paused_since,

@@ -1,11 +1,15 @@
 //! Actions of operators on one batch.
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, BatchState, Change, ChangeOutcome, Decision, Event,
-    Evidence, ItemId, OperatorAction, OperatorVerb, Progress, ServiceId, Stale, StoredBatch,
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Decision, Event, Progress, Stale, StoredBatch,
     TransitionError,
 };
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::operators::{
+    ActionEffect, ActionOutcome, ActionRefusal, OperatorAction, OperatorVerb,
+};
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::{
     details::find_one,

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use diesel::{dsl::count_star, prelude::*};
-use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, InstanceId, InstanceLease, OperatorVerb,
-    OwnedService, ServiceId, ServiceOwner, Timestamp,
-};
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::operators::{ActionEffect, ActionOutcome, ActionRefusal, OperatorVerb};
+use grid_batch_core::queries::{InstanceLease, OwnedService, ServiceOwner};
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::pauses::lock_pause_of_all;
 use crate::sql::{

@@ -1,6 +1,7 @@
-use grid_batch_core::{
-    BatchCounts, BatchResult, InstanceId, OpenStates, PoolConnections, QueueCounts, QueueDepth,
-    ServiceCounts,
+use grid_batch_core::BatchResult;
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::queries::{
+    BatchCounts, OpenStates, PoolConnections, QueueCounts, QueueDepth, ServiceCounts,
 };
 
 use crate::sql::Store;

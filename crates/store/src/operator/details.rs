@@ -1,10 +1,12 @@
 use diesel::{dsl::sql, prelude::*, sql_types::Binary};
-use grid_batch_core::{
-    Ahead, BatchDetails, BatchLabel, BatchPage, BatchQueryStore, BatchResult, BatchSelection,
-    CommitAfterInvalid, Deadline, FailedAttempt, InstanceId, InstanceLease, ItemId, ItemIdPrefix,
-    ListCursor, OwnedService, PageOrder, Receipt, ServiceId, ServiceOverview, StoredBatch,
-    Timestamp,
+use grid_batch_core::batches::{BatchLabel, Deadline, Receipt, StoredBatch};
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::queries::{
+    BatchDetails, BatchPage, BatchQueryStore, BatchSelection, CommitAfterInvalid, FailedAttempt,
+    InstanceLease, ItemIdPrefix, ListCursor, OwnedService, PageOrder, ServiceOverview,
 };
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{BatchResult, ItemId, ServiceId, Timestamp};
 
 use super::{
     ahead::{self, all_ahead, load_head_time},

@@ -6,9 +6,9 @@ use std::{
 };
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    ChangeOutcome, EventKind, Hold, ServiceId, Stale, StoredBatch, Timestamp, TransitionError,
-};
+use grid_batch_core::batches::{ChangeOutcome, Hold, Stale, StoredBatch, TransitionError};
+use grid_batch_core::events::EventKind;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::batch_actions::LockedBatch;
 use crate::{

@@ -7,9 +7,9 @@ use diesel::{
     prelude::*,
     sql_types::{BigInt, Bool, Text},
 };
-use grid_batch_core::{
-    BatchFilter, BatchState, DltStatus, PageCursor, QueueDepth, ServiceId, StoredBatch, Timestamp,
-};
+use grid_batch_core::batches::{BatchState, DltStatus, StoredBatch};
+use grid_batch_core::queries::{BatchFilter, PageCursor, QueueDepth};
+use grid_batch_core::{ServiceId, Timestamp};
 
 use crate::sql::{
     Connection, Store, StoreError,

@@ -1,9 +1,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    BatchState, BlockedBy, DltStatus, OpenStates, Strategy, Timestamp, WaitKind, WaitReason,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, DltStatus};
+use grid_batch_core::queries::{OpenStates, WaitReason};
+use grid_batch_core::queue::{BlockedBy, Strategy, WaitKind};
 
 use crate::sql::{
     Connection, Statement, Store, StoreError, result_row,

@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 
 use diesel::{dsl::count, prelude::*};
-use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, BatchResult, OperatorTarget, OperatorVerb,
-    ServiceId, ServicePause, StatePauseStore, Timestamp,
+use grid_batch_core::claims::StatePauseStore;
+use grid_batch_core::operators::{
+    ActionEffect, ActionOutcome, ActionRefusal, OperatorTarget, OperatorVerb,
 };
+use grid_batch_core::queries::ServicePause;
+use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 
 use crate::{
     action_log::last_reason,

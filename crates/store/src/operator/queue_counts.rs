@@ -1,4 +1,6 @@
-use grid_batch_core::{BatchState, FullQueue, QueueCounts, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::{FullQueue, QueueCounts};
 
 use super::pauses::paused_since;
 use crate::{

@@ -1,9 +1,8 @@
 use std::time::Duration;
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    BatchResult, Removable, Removed, RetentionCursor, RetentionStore, Timestamp,
-};
+use grid_batch_core::batches::{Removable, Removed, RetentionCursor, RetentionStore};
+use grid_batch_core::{BatchResult, Timestamp};
 
 use crate::{
     events::{remove_events_of, remove_groups},

@@ -5,10 +5,12 @@ use diesel::{
     prelude::*,
     sql_types::{Bool, Integer, Text},
 };
-use grid_batch_core::{
-    ActionEffect, BatchState, ChangeOutcome, DltStatus, EventKind, ItemId, Operator,
-    OperatorAction, OperatorTarget, OperatorVerb, ServiceId, Stale,
+use grid_batch_core::batches::{BatchState, ChangeOutcome, DltStatus, Stale};
+use grid_batch_core::events::EventKind;
+use grid_batch_core::operators::{
+    ActionEffect, Operator, OperatorAction, OperatorTarget, OperatorVerb,
 };
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::batch_actions::LockedBatch;
 use crate::{

@@ -4,7 +4,8 @@ use diesel::{
     dsl::{count, not},
     prelude::*,
 };
-use grid_batch_core::{DltStatus, ServiceCounts};
+use grid_batch_core::batches::DltStatus;
+use grid_batch_core::queries::ServiceCounts;
 
 use super::pauses::{count_different_states, count_paused};
 use crate::{

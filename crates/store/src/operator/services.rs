@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use diesel::prelude::*;
-use grid_batch_core::{DltStatus, ServiceId, ServiceOverview, Timestamp};
+use grid_batch_core::batches::DltStatus;
+use grid_batch_core::queries::ServiceOverview;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::claims::load_owners;
 use crate::{

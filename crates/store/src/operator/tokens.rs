@@ -1,10 +1,9 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    AccessScope, ActionEffect, BatchResult, NewToken, OperatorRequest, OperatorTarget,
-    OperatorVerb, StoredToken, Timestamp, TokenId, TokenStore,
-};
+use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
+use grid_batch_core::tokens::{AccessScope, NewToken, StoredToken, TokenId, TokenStore};
+use grid_batch_core::{BatchResult, Timestamp};
 use log::warn;
 
 use crate::{

@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    AddressPrefix, Ahead, AnyStrategy, DeclaredAccess, ItemId, ServiceId, StoredBatch, Strategy,
-    Timestamp, WaitKind, WaitReason,
-};
+use grid_batch_core::batches::{AddressPrefix, DeclaredAccess, StoredBatch};
+use grid_batch_core::queries::WaitReason;
+use grid_batch_core::queue::{Ahead, AnyStrategy, Strategy, WaitKind};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::ahead::load_head;
 use crate::{

@@ -3,10 +3,12 @@
 
 use std::cell::Cell;
 
-use grid_batch_core::{
-    Change, ClaimKeeper, Event, LedgerStatus, NewBatch, Outcome, PendingBatchStore as _, Recorded,
-    ServiceId,
-};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{Change, Event, LedgerStatus, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::Recorded;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::polling::PendingBatchStore as _;
 use grid_batch_test_postgres::TestDatabase;
 
 use super::{add, new_batch, register_worker};

@@ -1,4 +1,5 @@
-use grid_batch_core::{EventFilter, EventPosition, EventStore, ItemId, ServiceId};
+use grid_batch_core::events::{EventFilter, EventPosition, EventStore};
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::Store;
 

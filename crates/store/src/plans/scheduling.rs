@@ -5,10 +5,16 @@ mod one_lane;
 
 use std::{collections::HashMap, sync::Arc};
 
-use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Change, ClaimKeeper, Decision, DeclaredAccess, Event,
-    LedgerQuestionStore, LedgerStatus, NewBatch, Outcome, Recorded, RoundStore, Scheduling,
-    SchedulingRules, ServiceId, ServiceShare, StrategyKind, TakenBatch,
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{
+    AddressPrefix, Change, Decision, DeclaredAccess, Event, LedgerStatus, NewBatch,
+};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::LedgerQuestionStore;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{
+    AfterInvalid, RoundStore, Scheduling, SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_test_postgres::TestDatabase;
 

@@ -1,4 +1,5 @@
-use grid_batch_core::{AccessScope, NewToken, OperatorRequest, TokenId, TokenStore};
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::tokens::{AccessScope, NewToken, TokenId, TokenStore};
 
 use crate::Store;
 

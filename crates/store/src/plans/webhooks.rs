@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use grid_batch_core::{
-    DeliveryResult, EventFilter, Message, NewWebhook, OperatorRequest, WebhookSecret, WebhookStore,
-};
+use grid_batch_core::events::EventFilter;
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::webhooks::{DeliveryResult, Message, NewWebhook, WebhookSecret, WebhookStore};
 
 use crate::Store;
 

@@ -2,11 +2,17 @@
 
 use std::{ops::Range, time::Duration};
 
-use grid_batch_core::{
-    ActionOutcome, AttemptId, BatchQueryStore, Change, ClaimKeeper, Event, EventFilter,
-    EventPosition, EventStore, LedgerStatus, Operator, OperatorAction, OperatorRequest,
-    OperatorStore, OperatorTarget, OperatorVerb, Outcome, ServiceId, TakenBatch, Timestamp,
+use grid_batch_core::batches::{Change, Event, LedgerStatus};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::{EventFilter, EventPosition, EventStore};
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::operators::{
+    ActionOutcome, Operator, OperatorAction, OperatorRequest, OperatorStore, OperatorTarget,
+    OperatorVerb,
 };
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, NewSignedTransaction, NonceOutcome, NonceUse, Reward, RewardId,

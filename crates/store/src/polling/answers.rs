@@ -2,10 +2,10 @@
 
 use std::{collections::HashMap, sync::Mutex};
 
-use grid_batch_core::{
-    AttemptId, Change, Event, Evidence, LedgerStatus, Resolution, StatusReport, Timestamp,
-    UnresolvedBatch,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{Change, Event, LedgerStatus, StatusReport};
+use grid_batch_core::evidence::{Evidence, Resolution, UnresolvedBatch};
+use grid_batch_core::ledger::AttemptId;
 use grid_batch_support::lock;
 
 use super::{PendingBatch, due::RecordedStatus};

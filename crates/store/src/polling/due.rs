@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use diesel::QueryableByName;
-use grid_batch_core::{
-    AttemptId, BatchId, BatchState, DltStatus, ItemId, LedgerStatus, PollPace, ServiceId, Timestamp,
-};
+use grid_batch_core::batches::{BatchState, DltStatus, LedgerStatus};
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::polling::{BatchId, PollPace};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use crate::sql::{
     Dialect, Statement, Store, StoreError, result_row,

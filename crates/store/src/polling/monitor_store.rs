@@ -1,10 +1,10 @@
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchError, BatchResult, BatchUpdater, Change, ItemId, LedgerQuestionStore, LedgerStatus,
-    PendingBatchStore, PollPace, Recorded, RecordedSubscriber, Resolution, ServiceId, StatusReport,
-    Timestamp, UnresolvedBatch,
-};
+use grid_batch_core::batches::{Change, LedgerStatus, StatusReport};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::evidence::{LedgerQuestionStore, Resolution, UnresolvedBatch};
+use grid_batch_core::polling::{BatchUpdater, PendingBatchStore, PollPace};
+use grid_batch_core::{BatchError, BatchResult, ItemId, ServiceId, Timestamp};
 
 use super::{
     answers::{InFlightQueries, no_answer, pending_key, resolution_change, status_change},
@@ -25,7 +25,7 @@ use crate::{
 /// keeps locked are given up, and the error names the services. Clones share their state.
 ///
 /// ```no_run
-/// use grid_batch_core::{BatchState, Recorded};
+/// use grid_batch_core::{batches::BatchState, events::Recorded};
 /// use grid_batch_store::{ClaimStore, MonitorStore};
 ///
 /// # fn example(claims: ClaimStore) {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use diesel::{QueryableByName, prelude::*};
-use grid_batch_core::{
-    BatchState, Evidence, ItemId, Resolution, ServiceId, Strategy, Timestamp, UnresolvedBatch,
-};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::evidence::{Evidence, Resolution, UnresolvedBatch};
+use grid_batch_core::queue::Strategy;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use crate::{
     batch::{BatchKey, key_rows},

@@ -1,4 +1,6 @@
-use grid_batch_core::{BatchState, Event, EventKind, Progress, Timestamp, transition};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, Event, Progress, transition};
+use grid_batch_core::events::EventKind;
 
 use super::state::DatabaseState;
 use crate::{

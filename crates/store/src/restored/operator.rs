@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use grid_batch_core::{ActionEffect, InstanceId, OperatorRequest, OperatorTarget, OperatorVerb};
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
 
 use super::{
     mark::{OpenBatchesInDoubt, mark},

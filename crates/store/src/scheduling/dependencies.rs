@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{DltStatus, ItemId, ServiceId};
+use grid_batch_core::batches::DltStatus;
+use grid_batch_core::{ItemId, ServiceId};
 
 use super::{PositionedBatch, number_of};
 use crate::sql::{

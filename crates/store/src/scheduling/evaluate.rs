@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use grid_batch_core::{ItemId, NewBatch, ServiceId, SignerId, Timestamp};
+use grid_batch_core::batches::{NewBatch, SignerId};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{
     Blocker, Positioned, PositionedBatch, conflicts,

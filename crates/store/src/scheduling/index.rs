@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use grid_batch_core::{AddressPrefix, DeclaredAccess, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{AddressPrefix, DeclaredAccess};
 
 use super::Positioned;
 use crate::sql::{

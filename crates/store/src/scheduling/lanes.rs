@@ -1,6 +1,7 @@
 //! The lanes of a service, and the installation of its next batches in them according to its strategy.
 
-use grid_batch_core::{AnyStrategy, LaneCounts, ServiceId, Strategy};
+use grid_batch_core::ServiceId;
+use grid_batch_core::queue::{AnyStrategy, LaneCounts, Strategy};
 
 use super::waiting::{WaitingRow, first_free, first_waiting, remove_waiting};
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use grid_batch_core::{BlockedBy, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::queue::BlockedBy;
 
 use super::{Blocker, Positioned, PositionedBatch};
 use crate::{

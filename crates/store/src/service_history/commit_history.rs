@@ -1,9 +1,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    BatchResult, CommitHistory, CommittedBefore, HistoryFacts, ItemId, NewBatch, ServiceId,
-};
+use grid_batch_core::batches::NewBatch;
+use grid_batch_core::ledger::{CommitHistory, CommittedBefore, HistoryFacts};
+use grid_batch_core::{BatchResult, ItemId, ServiceId};
 
 use super::past_transactions::add_applied;
 use crate::sql::{

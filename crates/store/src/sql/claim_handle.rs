@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{InstanceId, LedgerIdentity};
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::ledger::LedgerIdentity;
 
 use super::{Store, error::ClaimError, file_lock::FileLock};
 
@@ -17,7 +18,7 @@ use super::{Store, error::ClaimError, file_lock::FileLock};
 /// service, and later writes of the previous owner change nothing. Clones belong to the same instance.
 ///
 /// ```no_run
-/// use grid_batch_core::{ClaimKeeper, RoundStore};
+/// use grid_batch_core::{claims::ClaimKeeper, queue::RoundStore};
 /// use grid_batch_store::{ClaimOptions, ClaimStore, Store};
 ///
 /// # fn example(store: Store) -> Result<(), Box<dyn std::error::Error>> {

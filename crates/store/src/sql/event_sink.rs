@@ -8,7 +8,7 @@ use std::{
     thread::{self, ThreadId},
 };
 
-use grid_batch_core::EventListener;
+use grid_batch_core::events::EventListener;
 use grid_batch_support::lock;
 
 /// Whether a store writes events, for which instance, and the listeners for commits with events.

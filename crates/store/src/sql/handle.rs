@@ -7,9 +7,10 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    ClientId, Clock, PoolConnections, SchedulingRules, ServiceId, SignerId, SystemClock, Timestamp,
-};
+use grid_batch_core::batches::{ClientId, SignerId};
+use grid_batch_core::queries::PoolConnections;
+use grid_batch_core::queue::SchedulingRules;
+use grid_batch_core::{Clock, ServiceId, SystemClock, Timestamp};
 #[cfg(feature = "withdrawals")]
 use grid_batch_withdrawals::PaymentLimits;
 
@@ -33,7 +34,7 @@ use super::{
 };
 use crate::InstalledHooks;
 
-/// A durable store of batches: what [`add`](grid_batch_core::IntakeStore::add) has returned survives a crash.
+/// A durable store of batches: what [`add`](grid_batch_core::batches::IntakeStore::add) has returned survives a crash.
 ///
 /// A store can be shared and cloned; clones use the same connections. Its methods block.
 #[derive(Clone)]

@@ -3,10 +3,11 @@ use std::{
     fmt,
 };
 
-use grid_batch_core::{
-    ActionOutcome, ActionRefusal, Ahead, BatchState, EventWithdrawal, ItemId, OperatorAction,
-    ServiceId, Timestamp,
-};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::EventWithdrawal;
+use grid_batch_core::operators::{ActionOutcome, ActionRefusal, OperatorAction};
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{Connection, Store, StoreError};
 

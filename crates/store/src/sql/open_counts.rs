@@ -110,7 +110,8 @@ impl<K: Clone + Eq + Hash + Ord> OpenCounts<K> {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::{ClientId, Clock, ManualClock, Timestamp};
+    use grid_batch_core::batches::ClientId;
+    use grid_batch_core::{Clock, ManualClock, Timestamp};
 
     use super::*;
 

@@ -11,7 +11,7 @@ use diesel::{
     ConnectionError,
     r2d2::{ManageConnection, Pool, PooledConnection, R2D2Connection},
 };
-use grid_batch_core::PoolConnections;
+use grid_batch_core::queries::PoolConnections;
 use grid_batch_support::ErrorChain;
 use scheduled_thread_pool::ScheduledThreadPool;
 

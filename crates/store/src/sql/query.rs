@@ -7,7 +7,8 @@ use diesel::{
     query_builder::{AsQuery, QueryFragment, QueryId},
     query_dsl::CompatibleType,
 };
-use grid_batch_core::{Progress, StoredBatch, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{Progress, StoredBatch};
 
 use super::{
     Connection, StoreError,

@@ -1,10 +1,10 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use diesel::QueryableByName;
-use grid_batch_core::{
-    AttemptId, BatchLabel, BatchState, Deadline, DltStatus, FailedAttempts, Hold, ItemId, Progress,
-    ServiceId, Timestamp,
-};
+use grid_batch_core::batches::{BatchLabel, BatchState, Deadline, DltStatus, Hold, Progress};
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::queue::FailedAttempts;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{Rows, StoreError, result_row};
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use diesel::prelude::*;
-use grid_batch_core::{AnyStrategy, Scheduling, SchedulingRules, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::queue::{AnyStrategy, Scheduling, SchedulingRules};
 use grid_batch_support::lock;
 
 use super::{

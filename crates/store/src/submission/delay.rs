@@ -6,10 +6,10 @@ use std::{
 };
 
 use diesel::QueryableByName;
-use grid_batch_core::{
-    Clock, Deadline, DelayOptions, FailedAttempts, HoldCause, NextStep, RetryPolicy,
-    SubmissionAnswer, SystemClock,
-};
+use grid_batch_core::batches::Deadline;
+use grid_batch_core::ledger::SubmissionAnswer;
+use grid_batch_core::queue::{DelayOptions, FailedAttempts, HoldCause, NextStep, RetryPolicy};
+use grid_batch_core::{Clock, SystemClock};
 use grid_batch_support::lock;
 
 use crate::{
@@ -127,7 +127,7 @@ result_row! {
 mod tests {
     use std::time::Duration;
 
-    use grid_batch_core::Outcome;
+    use grid_batch_core::ledger::Outcome;
 
     use super::*;
 

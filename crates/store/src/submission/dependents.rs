@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use grid_batch_core::{Recorded, RecordedSubscriber, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_support::{Job, JobTrigger, Jobs, Next, Schedule};
 
 use crate::sql::Store;
@@ -66,7 +67,8 @@ fn publish(stream: &impl RecordedSubscriber, ended_unsent: u64, ready: &[Service
 mod tests {
     use std::sync::mpsc::channel;
 
-    use grid_batch_core::{BatchState, Change, Event, ItemId, LedgerStatus};
+    use grid_batch_core::ItemId;
+    use grid_batch_core::batches::{BatchState, Change, Event, LedgerStatus};
 
     use super::*;
 

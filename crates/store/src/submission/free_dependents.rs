@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::{ServiceId, Strategy};
+use grid_batch_core::ServiceId;
+use grid_batch_core::queue::Strategy;
 
 use crate::{
     batch::{Unsendable, end_unsendable, evaluate_again, fill, with_locked},

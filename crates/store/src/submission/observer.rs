@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    AttemptId, BatchResult, Change, ChangeOutcome, DelayOptions, Event, GroupObserver, NextStep,
-    OutcomeClass, Recorded, RecordedSubscriber, ScopeId, ServiceId, Stale, SubmissionOutcome,
-    TransitionError,
-};
+use grid_batch_core::batches::{Change, ChangeOutcome, Event, Stale, TransitionError};
+use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::ledger::{AttemptId, GroupObserver, OutcomeClass, SubmissionOutcome};
+use grid_batch_core::queue::{DelayOptions, NextStep};
+use grid_batch_core::{BatchResult, ScopeId, ServiceId};
 use grid_batch_support::lock;
 use log::{error, info, warn};
 

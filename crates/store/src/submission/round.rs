@@ -3,10 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use diesel::QueryableByName;
-use grid_batch_core::{
-    AttemptId, BatchFits, BatchResult, BatchState, Change, Event, EventKind, InLane, Outcome,
-    Round, RoundStore, ServiceId, ServiceShare, Strategy, TakenBatch, Timestamp,
+use grid_batch_core::batches::{BatchState, Change, Event};
+use grid_batch_core::events::EventKind;
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::queue::{
+    BatchFits, InLane, Round, RoundStore, ServiceShare, Strategy, TakenBatch,
 };
+use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 
 use crate::{
     batch::{record, with_locked},

@@ -1,10 +1,11 @@
 //! Batches that are or were with a submitter: those that an operator stops, and those whose outcome was never reported.
 
 use diesel::{QueryableByName, prelude::*};
-use grid_batch_core::{
-    AttemptId, Change, ChangeOutcome, Event, InstanceId, ItemId, OperatorTarget, ServiceId,
-    SubmittedBatch,
-};
+use grid_batch_core::batches::{Change, ChangeOutcome, Event};
+use grid_batch_core::claims::{InstanceId, SubmittedBatch};
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::operators::OperatorTarget;
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::{
     batch::record,

@@ -1,9 +1,7 @@
 //! Changes of webhooks by operators.
 
-use grid_batch_core::{
-    ActionEffect, FailedDeliveryId, NewWebhook, OperatorRequest, OperatorTarget, OperatorVerb,
-    Webhook, WebhookId,
-};
+use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
+use grid_batch_core::webhooks::{FailedDeliveryId, NewWebhook, Webhook, WebhookId};
 use grid_batch_support::redact_url;
 
 use super::{

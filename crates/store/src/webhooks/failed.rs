@@ -1,6 +1,6 @@
 //! The messages that were given up.
 
-use grid_batch_core::{FailedDelivery, FailedDeliveryId, WebhookId};
+use grid_batch_core::webhooks::{FailedDelivery, FailedDeliveryId, WebhookId};
 
 use super::rows::{FAILED_COLUMNS, FailedDeliveryRow};
 use crate::sql::{Connection, Statement, Store, StoreError, rows::limit};

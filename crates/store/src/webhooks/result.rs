@@ -1,6 +1,6 @@
 //! The results of deliveries.
 
-use grid_batch_core::{DeliveryResult, FailedDeliveryId, Message, WebhookLease};
+use grid_batch_core::webhooks::{DeliveryResult, FailedDeliveryId, Message, WebhookLease};
 
 use crate::sql::{
     Connection, Statement, Store, StoreError,

@@ -1,6 +1,7 @@
-use grid_batch_core::{
-    DueWebhook, EventFilter, FailedDelivery, FailedDeliveryId, Message, Timestamp, Webhook,
-    WebhookId, WebhookSecret,
+use grid_batch_core::Timestamp;
+use grid_batch_core::events::EventFilter;
+use grid_batch_core::webhooks::{
+    DueWebhook, FailedDelivery, FailedDeliveryId, Message, Webhook, WebhookId, WebhookSecret,
 };
 
 use crate::sql::{StoreError, result_row, rows::service_id};

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchResult, DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, NewWebhook,
-    OperatorRequest, Timestamp, Webhook, WebhookId, WebhookLease, WebhookStore,
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::webhooks::{
+    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, NewWebhook, Webhook, WebhookId,
+    WebhookLease, WebhookStore,
 };
+use grid_batch_core::{BatchResult, Timestamp};
 
 use super::{
     changes, failed, result,

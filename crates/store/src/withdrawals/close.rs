@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use diesel::QueryableByName;
-use grid_batch_core::{DltStatus, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::DltStatus;
 use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
 
 use super::rows::{OutcomeRow, outcome_columns, to_stored};

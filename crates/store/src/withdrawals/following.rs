@@ -1,7 +1,9 @@
 //! The withdrawals after one that may be at the ledger, which are signed before their turns.
 
 use diesel::QueryableByName;
-use grid_batch_core::{AttemptId, BatchState, ItemId, ServiceId, Timestamp};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     BatchAttempt, FollowingPayment, FollowingPayments, NewSignedTransaction, Payment,
 };

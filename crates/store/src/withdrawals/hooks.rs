@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    ActionOutcome, Ahead, BatchState, EventWithdrawal, Hex, ItemId, OperatorAction, ServiceId,
-    Timestamp,
-};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::EventWithdrawal;
+use grid_batch_core::operators::{ActionOutcome, OperatorAction};
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{Hex, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{Amount, WithdrawalId};
 
 use super::{nonce_actions, payment_sums::subtract, pool_lanes, schema::withdrawals};

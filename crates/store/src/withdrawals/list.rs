@@ -6,7 +6,7 @@ use std::{
 };
 
 use diesel::{alias, dsl::IntoBoxed, prelude::*};
-use grid_batch_core::{DltStatus, Hold};
+use grid_batch_core::batches::{DltStatus, Hold};
 use grid_batch_withdrawals::{
     FailedFilter, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalState,
 };

@@ -22,7 +22,9 @@ mod signing_store;
 mod transactions;
 mod withdrawal_store;
 
-use grid_batch_core::{ItemId, NewBatch, OperatorTarget, ServiceId};
+use grid_batch_core::batches::NewBatch;
+use grid_batch_core::operators::OperatorTarget;
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_withdrawals::Withdrawal;
 
 pub(crate) use hooks::WithdrawalHooks;

@@ -11,10 +11,11 @@ use diesel::{
     dsl::{count_star, exists, min, not},
     prelude::*,
 };
-use grid_batch_core::{
-    ActionEffect, BatchState, Change, ChangeOutcome, Decision, Event, NewBatch, OperatorRequest,
-    OperatorTarget, OperatorVerb, Progress, ServiceId, StoredBatch, Timestamp,
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Decision, Event, NewBatch, Progress, StoredBatch,
 };
+use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
+use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals, Withdrawal};
 
 use super::{

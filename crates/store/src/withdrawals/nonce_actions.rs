@@ -1,10 +1,10 @@
 //! Operators' decisions about the nonces of an account.
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, ItemId, OperatorAction, OperatorTarget,
-    OperatorVerb, ServiceId,
+use grid_batch_core::operators::{
+    ActionEffect, ActionOutcome, ActionRefusal, OperatorAction, OperatorTarget, OperatorVerb,
 };
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_withdrawals::{NonceUse, WithdrawalId};
 
 use super::{

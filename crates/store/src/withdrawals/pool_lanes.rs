@@ -3,7 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use diesel::prelude::*;
-use grid_batch_core::{Ahead, ServiceId, StoredBatch, Timestamp, WaitReason};
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::queries::WaitReason;
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{rows::load_numbers, schema::withdrawals};
 use crate::{

@@ -6,7 +6,8 @@ use diesel::{
     NullableExpressionMethods, Queryable, QueryableByName, Selectable,
     sql_types::{BigInt, Binary, Integer, Nullable, Text},
 };
-use grid_batch_core::{DltStatus, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::DltStatus;
 use grid_batch_withdrawals::{
     AssignedNonce, FinalTransaction, NewSignedTransaction, NonceOutcome, Payment, RewardId,
     SignedTransaction, Withdrawal, WithdrawalEnd, WithdrawalId,

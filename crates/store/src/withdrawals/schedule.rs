@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use grid_batch_core::{BatchConflict, NewBatch, ServiceId, Timestamp};
+use grid_batch_core::batches::{BatchConflict, NewBatch};
+use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     Amount, PaymentLimitError, PaymentLimits, ScheduleOutcome, Withdrawal, WithdrawalConflict,
     WithdrawalId,

@@ -1,7 +1,8 @@
 use std::{collections::HashMap, slice};
 
 use diesel::prelude::*;
-use grid_batch_core::{BatchResult, DltStatus, Hex, ItemId, ServiceId, Timestamp};
+use grid_batch_core::batches::DltStatus;
+use grid_batch_core::{BatchResult, Hex, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
     NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,

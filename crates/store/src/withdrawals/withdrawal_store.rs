@@ -1,10 +1,9 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::{
-    ActionEffect, AddOutcome, BatchResult, BatchState, OperatorRequest, OperatorVerb, ServiceId,
-    Timestamp,
-};
+use grid_batch_core::batches::{AddOutcome, BatchState};
+use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorVerb};
+use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimits,
     PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, UnsettledNonce,

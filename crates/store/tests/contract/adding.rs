@@ -1,9 +1,10 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchQueryStore, BatchState, IntakeStore, NewBatch, Outcome,
-    Progress, TransactionConflict,
+use grid_batch_core::batches::{
+    AddOutcome, BatchConflict, BatchState, IntakeStore, NewBatch, Progress, TransactionConflict,
 };
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 

@@ -8,11 +8,15 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{
-    AddOutcome, BatchState, ChangeOutcome, Decision, Event, IntakeStore, ItemId, LedgerStatus,
-    Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome, RoundStore,
-    ServiceId, Stale, TakenBatch,
+use grid_batch_core::batches::{
+    AddOutcome, BatchState, ChangeOutcome, Decision, Event, IntakeStore, LedgerStatus, Stale,
 };
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb,
+};
+use grid_batch_core::queue::{RoundStore, TakenBatch};
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::fixture::{
     Database, StoreExt, batch, happened, id, on_both, service, wait_until_blocked,

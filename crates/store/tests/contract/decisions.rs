@@ -1,10 +1,13 @@
 //! Decisions about tokens, webhooks and the database are logged in their commit. A dry run changes nothing.
 
-use grid_batch_core::{
-    AccessScope, ActionFilter, ActionSource, EventFilter, LedgerIdentity, NewToken, NewWebhook,
-    Operator, OperatorRequest, OperatorStore, OperatorTarget, OperatorVerb, TokenId, TokenStore,
-    WebhookId, WebhookSecret, WebhookStore,
+use grid_batch_core::events::EventFilter;
+use grid_batch_core::ledger::LedgerIdentity;
+use grid_batch_core::operators::{
+    ActionFilter, ActionSource, Operator, OperatorRequest, OperatorStore, OperatorTarget,
+    OperatorVerb,
 };
+use grid_batch_core::tokens::{AccessScope, NewToken, TokenId, TokenStore};
+use grid_batch_core::webhooks::{NewWebhook, WebhookId, WebhookSecret, WebhookStore};
 use grid_batch_store::Store;
 
 use crate::fixture::{Database, StoreExt, batch, on_both};

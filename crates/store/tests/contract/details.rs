@@ -1,9 +1,11 @@
 use std::time::Duration;
 
-use grid_batch_core::{
-    Ahead, BatchQueryStore, BatchState, Change, CommitHistory, Event, Evidence, ItemId, NewBatch,
-    Outcome, Receipt, ServiceId, StoredBatch,
-};
+use grid_batch_core::batches::{BatchState, Change, Event, NewBatch, Receipt, StoredBatch};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::{CommitHistory, Outcome};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::Ahead;
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 

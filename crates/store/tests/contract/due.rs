@@ -1,8 +1,11 @@
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchId, ClaimKeeper, LedgerQuestionStore, LedgerStatus, Outcome, PollPace, Timestamp,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::LedgerQuestionStore;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::polling::{BatchId, PollPace};
 use grid_batch_store::PendingBatch;
 use proptest::{collection::vec, option, prelude::*};
 

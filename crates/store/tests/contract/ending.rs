@@ -1,7 +1,8 @@
-use grid_batch_core::{
-    BatchDetails, BatchQueryStore, BatchState, ChangeOutcome, CommitAfterInvalid, Event, Evidence,
-    LedgerStatus, Outcome, Receipt, Stale, TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, ChangeOutcome, Event, LedgerStatus, Receipt, Stale};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::{BatchDetails, BatchQueryStore, CommitAfterInvalid};
+use grid_batch_core::queue::TakenBatch;
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 

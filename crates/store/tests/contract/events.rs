@@ -12,11 +12,16 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{
-    BatchEvent, BatchQueryStore, BatchState, Change, ClaimKeeper, Decision, Event, EventCursor,
-    EventFilter, EventKind, EventPosition, EventReadError, EventStore, Evidence, IntakeStore,
-    ItemId, LedgerStatus, Outcome, RoundStore,
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{BatchState, Change, Decision, Event, IntakeStore, LedgerStatus};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::{
+    BatchEvent, EventCursor, EventFilter, EventKind, EventPosition, EventReadError, EventStore,
 };
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::RoundStore;
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
 use crate::fixture::{

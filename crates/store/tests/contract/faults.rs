@@ -7,9 +7,11 @@ use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
     connection::SimpleConnection, sql_query,
 };
-use grid_batch_core::{
-    BatchConflict, BatchError, BatchQueryStore, ClaimKeeper, IntakeStore, PendingBatchStore,
-};
+use grid_batch_core::BatchError;
+use grid_batch_core::batches::{BatchConflict, IntakeStore};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::polling::PendingBatchStore;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_store::{Store, StoreError, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, service, wait_until_blocked};

@@ -17,12 +17,18 @@ use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, SqliteConnection,
     connection::SimpleConnection, sql_query,
 };
-use grid_batch_core::{
-    AddOutcome, BatchQueryStore, BatchResult, Change, ChangeOutcome, ClaimKeeper, EndedDependents,
-    Event, Evidence, IntakeStore, ItemId, LedgerStatus, ManualClock, MissingTransactionStore,
-    NewBatch, OperatorRequest, Outcome, PendingBatchStore, PollPace, Recorded, RoundStore,
-    ServiceId, StoredBatch, TakenBatch, Timestamp,
+use grid_batch_core::batches::{
+    AddOutcome, Change, ChangeOutcome, Event, IntakeStore, LedgerStatus, NewBatch, StoredBatch,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::{EndedDependents, Evidence, MissingTransactionStore};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::polling::{PendingBatchStore, PollPace};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::{RoundStore, TakenBatch};
+use grid_batch_core::{BatchResult, ItemId, ManualClock, ServiceId, Timestamp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, MonitorStore, PendingBatch, Store,
     StoreOptions,

@@ -1,10 +1,14 @@
 use std::{thread, time::Duration};
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
-use grid_batch_core::{
-    BatchQueryStore, BatchState, Change, ChangeOutcome, ClaimKeeper, Decision, Event, Evidence,
-    Hold, LedgerStatus, OperatorDecision, Outcome, RoundStore, Stale, TakenBatch,
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Decision, Event, Hold, LedgerStatus, OperatorDecision, Stale,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::{RoundStore, TakenBatch};
 
 use crate::fixture::{
     Database, StoreExt, TestStore, batch, by_program, happened, id, on_both, service,

@@ -1,9 +1,12 @@
 //! Limits of intake: open batches of a service, and services that are new.
 
-use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchQueryStore, ClientId, Decision, FullQueue, IntakeStore,
-    NewBatch, OperatorTarget, Outcome, QueueCounts, SignerId, StrategyKind,
+use grid_batch_core::batches::{
+    AddOutcome, BatchConflict, ClientId, Decision, IntakeStore, NewBatch, SignerId,
 };
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::OperatorTarget;
+use grid_batch_core::queries::{BatchQueryStore, FullQueue, QueueCounts};
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
 
 use crate::pauses::pause;

@@ -1,7 +1,8 @@
-use grid_batch_core::{
-    BatchFilter, BatchState, ItemId, LedgerStatus, OpenStates, OperatorTarget, Outcome, PageCursor,
-    QueueDepth, ServiceCounts,
-};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::OperatorTarget;
+use grid_batch_core::queries::{BatchFilter, OpenStates, PageCursor, QueueDepth, ServiceCounts};
 
 use crate::{
     fixture::{Database, StoreExt, TestStore, batch, id, on_both, service},
@@ -130,9 +131,9 @@ fn batches_are_listed_and_counted_by_state(db: &Database) {
             BatchState::Valid => drop(store.status(&taken, LedgerStatus::Valid)),
             BatchState::Committed => drop(store.status(&taken, LedgerStatus::Committed)),
             BatchState::Absent => {
-                let absent = grid_batch_core::Event::Evidence {
+                let absent = grid_batch_core::batches::Event::Evidence {
                     attempt: 1,
-                    evidence: grid_batch_core::Evidence::Absent,
+                    evidence: grid_batch_core::evidence::Evidence::Absent,
                 };
                 store.record_one(crate::fixture::happened(&taken, absent));
             }

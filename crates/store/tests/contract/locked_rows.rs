@@ -6,11 +6,17 @@ use std::{
 };
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{
-    ActionOutcome, ActionRefusal, ActionSource, BatchConflict, BatchState, Change, ClaimKeeper,
-    Event, IntakeStore, LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget,
-    OperatorVerb, Outcome, ServiceId, TakenBatch,
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{
+    BatchConflict, BatchState, Change, Event, IntakeStore, LedgerStatus,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    ActionOutcome, ActionRefusal, ActionSource, Operator, OperatorAction, OperatorStore,
+    OperatorTarget, OperatorVerb,
+};
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_store::{ClaimOptions, ClaimStore, StoreError, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, service};

@@ -5,11 +5,16 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    ActionEffect, ActionOutcome, ActionRefusal, AddOutcome, BatchState, Change, ChangeOutcome,
-    Decision, Event, Evidence, Hold, IntakeStore, LedgerStatus, Operator, OperatorAction,
-    OperatorStore, OperatorTarget, OperatorVerb, Outcome, Progress, Stale, Timestamp,
-    TransitionError, transition,
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{
+    AddOutcome, BatchState, Change, ChangeOutcome, Decision, Event, Hold, IntakeStore,
+    LedgerStatus, Progress, Stale, TransitionError, transition,
+};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    ActionEffect, ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorStore,
+    OperatorTarget, OperatorVerb,
 };
 use proptest::{collection::vec, prelude::*};
 

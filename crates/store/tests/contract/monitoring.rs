@@ -3,12 +3,17 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    AttemptId, BatchError, BatchFilter, BatchQueryStore, BatchState, BatchUpdater, Change,
-    ChangeOutcome, Deadline, Decision, Event, Evidence, LedgerQuestionStore, LedgerStatus,
-    NewBatch, Outcome, PendingBatchStore, PollPace, Receipt, Recorded, Resolution, StatusReport,
-    TakenBatch, UnresolvedBatch,
+use grid_batch_core::BatchError;
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Deadline, Decision, Event, LedgerStatus, NewBatch, Receipt,
+    StatusReport,
 };
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::{Evidence, LedgerQuestionStore, Resolution, UnresolvedBatch};
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::polling::{BatchUpdater, PendingBatchStore, PollPace};
+use grid_batch_core::queries::{BatchFilter, BatchQueryStore};
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_store::{MonitorStore, PendingBatch};
 
 use crate::fixture::{

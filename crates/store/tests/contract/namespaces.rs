@@ -6,7 +6,11 @@ use diesel::{
     r2d2::{ConnectionManager, Pool},
 };
 use diesel_migrations::MigrationHarness as _;
-use grid_batch_core::{BatchQueryStore, ClaimKeeper, LedgerStatus, Outcome, RoundStore};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::RoundStore;
 use grid_batch_store::{
     ClaimOptions, ClaimStore, Dialect, Migrations, Namespace, ProgramPool, SessionSettings, Store,
     StoreError, StoreOptions, migrations,
@@ -77,7 +81,7 @@ fn use_store(store: &Store) {
     for taken in &taken {
         store.outcome(taken, Outcome::Accepted);
         store.status(taken, LedgerStatus::Committed);
-        let again = grid_batch_core::Event::status(LedgerStatus::Committed);
+        let again = grid_batch_core::batches::Event::status(LedgerStatus::Committed);
         store.record_one(happened(taken, again));
     }
     assert_eq!(store.depth(&service("a::b")).unwrap(), 1);

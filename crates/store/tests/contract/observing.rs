@@ -3,11 +3,15 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    BatchQueryStore, BatchState, ChangeOutcome, Deadline, Decision, Evidence, GroupObserver,
-    LedgerQuestionStore, LedgerStatus, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId,
-    SubmissionAnswer, SubmissionOutcome, TakenBatch,
+use grid_batch_core::batches::{
+    BatchState, ChangeOutcome, Deadline, Decision, LedgerStatus, NewBatch,
 };
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::{Evidence, LedgerQuestionStore};
+use grid_batch_core::ledger::{GroupObserver, Outcome, SubmissionAnswer, SubmissionOutcome};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{ScopeId, ServiceScopeId};
 use grid_batch_store::{DelayOptions, StoreObserver};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, change_of, id, on_both, service};

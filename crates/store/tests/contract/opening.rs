@@ -1,7 +1,9 @@
 use std::{sync::Arc, thread};
 
 use diesel::{Connection, SqliteConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchQueryStore, ClaimKeeper, Clock, ManualClock, SystemClock, Timestamp};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::{Clock, ManualClock, SystemClock, Timestamp};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, DatabaseClock, DatabaseUrl, Store, StoreError, StoreOptions,
 };

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{
-    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, BatchState, Change,
-    Event, LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb,
-    Outcome, RecordedAction, Stale,
+use grid_batch_core::batches::{BatchState, Change, Event, LedgerStatus, Stale};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    ActionEffect, ActionFilter, ActionOutcome, ActionRefusal, ActionSource, Operator,
+    OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, RecordedAction,
 };
 use grid_batch_store::Store;
 

@@ -1,8 +1,11 @@
-use grid_batch_core::{
-    AddOutcome, BatchLabel, BatchQueryStore, BatchSelection, BatchState, Change, IntakeStore,
-    ItemId, LedgerStatus, ListCursor, ListedBatch, NewBatch, Outcome, PageOrder, Receipt,
-    Timestamp,
+use grid_batch_core::batches::{
+    AddOutcome, BatchLabel, BatchState, Change, IntakeStore, LedgerStatus, NewBatch, Receipt,
 };
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::{
+    BatchQueryStore, BatchSelection, ListCursor, ListedBatch, PageOrder,
+};
+use grid_batch_core::{ItemId, Timestamp};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 
@@ -81,13 +84,13 @@ fn bring_into(store: &TestStore, name: &str, state: BatchState) {
         error_data: Vec::new(),
     };
     let receipts = if state == BatchState::Invalid { vec![receipt()] } else { Vec::new() };
-    let event = grid_batch_core::Event::Outcome { attempt: taken.attempt, outcome };
+    let event = grid_batch_core::batches::Event::Outcome { attempt: taken.attempt, outcome };
     store.record_one(Change { error, receipts, ..happened(&taken, event) });
     match state {
         BatchState::Valid => drop(store.status(&taken, LedgerStatus::Valid)),
         BatchState::Committed => drop(store.status(&taken, LedgerStatus::Committed)),
         BatchState::Absent => {
-            store.evidence(&taken, grid_batch_core::Evidence::Absent);
+            store.evidence(&taken, grid_batch_core::evidence::Evidence::Absent);
         }
         _ => {}
     }

@@ -1,10 +1,15 @@
 //! During a pause of one or all services, nothing new is taken, and batches under way are followed.
 
-use grid_batch_core::{
-    ActionOutcome, ActionRefusal, BatchQueryStore, BatchState, ClaimKeeper, InstanceId,
-    LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome,
-    RoundStore, ServicePause, Stale, SubmittedBatch, TakenBatch, Timestamp, WaitReason,
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, LedgerStatus, Stale};
+use grid_batch_core::claims::{ClaimKeeper, InstanceId, SubmittedBatch};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorStore, OperatorTarget,
+    OperatorVerb,
 };
+use grid_batch_core::queries::{BatchQueryStore, ServicePause, WaitReason};
+use grid_batch_core::queue::{RoundStore, TakenBatch};
 use grid_batch_store::Store;
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};

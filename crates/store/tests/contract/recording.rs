@@ -1,9 +1,14 @@
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchQueryStore, BatchState, Change, ChangeOutcome, Event, Evidence, ItemId, LedgerStatus,
-    Outcome, Progress, Receipt, Stale, TakenBatch, TransitionError, transition,
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Event, LedgerStatus, Progress, Receipt, Stale,
+    TransitionError, transition,
 };
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::TakenBatch;
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 

@@ -1,4 +1,7 @@
-use grid_batch_core::{BatchQueryStore, BatchState, ChangeOutcome, ClaimKeeper, Outcome};
+use grid_batch_core::batches::{BatchState, ChangeOutcome};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
 
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service};
 

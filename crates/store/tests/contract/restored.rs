@@ -2,10 +2,13 @@
 
 use std::{fs, path::Path};
 
-use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, ClaimKeeper, Decision, Event, Evidence, IntakeStore,
-    LedgerQuestionStore, LedgerStatus, NewBatch, Outcome, Recorded, Stale,
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Decision, Event, IntakeStore, LedgerStatus, NewBatch, Stale,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::{Evidence, LedgerQuestionStore};
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::{
     ClaimError, ClaimOptions, ClaimStore, MonitorStore, OpenBatchesInDoubt, StoreError,
 };

@@ -1,7 +1,8 @@
 use std::{ops::Range, time::Duration};
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{AddOutcome, BatchState, IntakeStore, Outcome, RetentionStore};
+use grid_batch_core::batches::{AddOutcome, BatchState, IntakeStore, RetentionStore};
+use grid_batch_core::ledger::Outcome;
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};
 

@@ -1,9 +1,12 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{
-    BatchQueryStore, BatchState, Change, ClaimKeeper, Event, Evidence, NewBatch, Outcome, Round,
-    RoundStore, ServiceShare, Timestamp,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, Change, Event, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::{Round, RoundStore, ServiceShare};
 
 use crate::fixture::{Database, StoreExt, batch, happened, id, on_both, service};
 

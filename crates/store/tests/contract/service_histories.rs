@@ -1,10 +1,14 @@
 //! What is known about the batches that services have ever committed.
 
-use grid_batch_core::{
-    AddOutcome, BatchConflict, BatchState, Change, CommitHistory, Event, GroupObserver,
-    HistoryFacts, IntakeStore, ItemId, NewBatch, Outcome, Recorded, ScopeId, ServiceScopeId,
-    SubmissionAnswer, SubmissionOutcome, TakenBatch,
+use grid_batch_core::batches::{
+    AddOutcome, BatchConflict, BatchState, Change, Event, IntakeStore, NewBatch,
 };
+use grid_batch_core::events::Recorded;
+use grid_batch_core::ledger::{
+    CommitHistory, GroupObserver, HistoryFacts, Outcome, SubmissionAnswer, SubmissionOutcome,
+};
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{ItemId, ScopeId, ServiceScopeId};
 use grid_batch_store::{DelayOptions, Store, StoreObserver};
 
 use crate::fixture::{
@@ -241,7 +245,8 @@ fn retry_does_not_send_a_batch_that_is_not_proved_to_be_new(db: &Database) {
     assert!(!facts(&store, 1).is_new, "only that hold was released");
     take_unproved(&store);
     assert!(store.one(NAME, 1).held.is_some());
-    let decided = store.decide(&service(NAME), &id(1), 2, grid_batch_core::Decision::Committed);
+    let decided =
+        store.decide(&service(NAME), &id(1), 2, grid_batch_core::batches::Decision::Committed);
     decided.unwrap();
     assert_eq!(store.one(NAME, 1).progress.state, BatchState::Committed);
 }
@@ -257,7 +262,7 @@ fn attempt_that_may_have_been_accepted_was_proved_before(db: &Database) {
     let taken = store.take_one(NAME);
     assert!(!facts(&store, 1).is_new, "nothing can have accepted it");
     record(&taken, 2, Outcome::Ambiguous);
-    store.evidence(&taken, grid_batch_core::Evidence::Absent);
+    store.evidence(&taken, grid_batch_core::evidence::Evidence::Absent);
     store.take_one(NAME);
     assert!(facts(&store, 1).is_new);
 }

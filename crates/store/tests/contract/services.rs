@@ -1,6 +1,9 @@
-use grid_batch_core::{
-    BatchQueryStore, Change, Event, InstanceId, Outcome, ServiceId, ServiceOverview, StrategyKind,
-};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{Change, Event};
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::{BatchQueryStore, ServiceOverview};
+use grid_batch_core::queue::StrategyKind;
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, happened, id, on_both, service};
 

@@ -1,6 +1,7 @@
 //! The view `batch_statuses` of the original specification, with one row for each batch.
 
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 
 use crate::fixture::{Database, StoreExt, batch, on_both};
 

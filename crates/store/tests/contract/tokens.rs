@@ -1,4 +1,5 @@
-use grid_batch_core::{AccessScope, NewToken, Timestamp, TokenId, TokenStore};
+use grid_batch_core::Timestamp;
+use grid_batch_core::tokens::{AccessScope, NewToken, TokenId, TokenStore};
 
 use crate::fixture::{Database, by_program, on_both};
 

@@ -1,4 +1,5 @@
-use grid_batch_core::{Evidence, Outcome};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use grid_batch_core::{
-    DeliveryResult, DueWebhook, EventCursor, EventFilter, EventKind, EventPosition, EventStore,
-    FailedDelivery, FailedDeliveryId, Message, NewWebhook, Timestamp, Webhook, WebhookId,
-    WebhookLease, WebhookSecret, WebhookStore,
+use grid_batch_core::Timestamp;
+use grid_batch_core::events::{EventCursor, EventFilter, EventKind, EventPosition, EventStore};
+use grid_batch_core::webhooks::{
+    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook, Webhook,
+    WebhookId, WebhookLease, WebhookSecret, WebhookStore,
 };
 use grid_batch_store::Store;
 

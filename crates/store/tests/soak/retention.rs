@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_core::RetentionStore;
+use grid_batch_core::batches::RetentionStore;
 use grid_batch_store::Store;
 
 const STEP: usize = 200;

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use grid_batch_core::{
-    Change, ClaimKeeper, Event, IntakeStore, ItemId, LedgerStatus, NewBatch, Outcome, ServiceId,
-    TakenBatch,
-};
+use grid_batch_core::batches::{Change, Event, IntakeStore, LedgerStatus, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::TakenBatch;
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_store::ClaimStore;
 
 const SERVICES: u64 = 250;

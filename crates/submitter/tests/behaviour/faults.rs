@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{GlobalScopeId, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::GlobalScopeId;
+use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer};
 use grid_batch_nodes::NodePool;
 use grid_batch_submitter::{
     RunningSubmitter, ShutdownHandle, SubmissionSender, SubmitterOptions, UrlResolver,

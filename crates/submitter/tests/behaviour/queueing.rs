@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{GlobalScopeId, Submission};
+use grid_batch_core::GlobalScopeId;
+use grid_batch_core::ledger::Submission;
 use grid_batch_submitter::{ShutdownHandle, SubmitterOptions, SubmitterWaker};
 
 use crate::support::*;

@@ -5,9 +5,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    BatchError, BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionOutcome,
-};
+use grid_batch_core::ledger::{GroupObserver, Outcome, Submission, SubmissionOutcome};
+use grid_batch_core::{BatchError, BatchResult, GlobalScopeId};
 use grid_batch_submitter::{
     RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterObserver, SubmitterOptions,
 };

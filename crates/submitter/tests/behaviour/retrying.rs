@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{DelayOptions, GlobalScopeId, ManualClock, Outcome, Submission};
+use grid_batch_core::ledger::{Outcome, Submission};
+use grid_batch_core::queue::DelayOptions;
+use grid_batch_core::{GlobalScopeId, ManualClock};
 use grid_batch_submitter::{RetryQueue, ShutdownHandle};
 
 use crate::support::*;

@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{AttemptId, GlobalScopeId, Outcome, Submission, SubmissionAnswer};
+use grid_batch_core::GlobalScopeId;
+use grid_batch_core::ledger::{AttemptId, Outcome, Submission, SubmissionAnswer};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_submitter::{
     RunningSubmitter, ShutdownHandle, SubmitterBuildError, SubmitterBuilder, SubmitterOptions,

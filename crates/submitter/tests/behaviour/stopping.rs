@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::{GlobalScopeId, Outcome};
+use grid_batch_core::GlobalScopeId;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_submitter::{
     BatchRunningSubmitter, RunnableSubmitter, RunningSubmitter, ShutdownHandle, SubmitterOptions,
 };

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    BatchResult, GlobalScopeId, GroupObserver, Outcome, Submission, SubmissionAnswer,
-    SubmissionOutcome,
+use grid_batch_core::ledger::{
+    GroupObserver, Outcome, Submission, SubmissionAnswer, SubmissionOutcome,
 };
+use grid_batch_core::{BatchResult, GlobalScopeId};
 use grid_batch_nodes::NodePool;
 use grid_batch_submitter::{
     Backoff, BatchRunningSubmitter, RunnableSubmitter, SubmissionSender, SubmitterBuilder,

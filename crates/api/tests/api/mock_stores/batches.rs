@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
-use grid_batch_core::{
+use grid_batch_core::batches::{
     AddOutcome, BatchConflict, BatchState, NewBatch, TransactionConflict,
-    mocks::{MockBatchQueryStore, MockIntakeStore},
 };
+use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore};
 use grid_batch_protocol::TransactFormat;
 
 use super::{MockServer, assert_error, stored_batch, unavailable};

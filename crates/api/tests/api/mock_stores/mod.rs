@@ -6,9 +6,8 @@ mod withdrawals;
 use std::net::SocketAddr;
 
 use grid_batch_api::{ApiBuilder, RunningApi};
-use grid_batch_core::{
-    BatchError, BatchResult, BatchState, ItemId, Progress, StoredBatch, Timestamp,
-};
+use grid_batch_core::batches::{BatchState, Progress, StoredBatch};
+use grid_batch_core::{BatchError, BatchResult, ItemId, Timestamp};
 
 use crate::{
     client::{Client, Response},

@@ -1,10 +1,9 @@
 use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
-use grid_batch_core::{
-    AddOutcome, BatchState, ServiceId, Timestamp,
-    mocks::{MockBatchQueryStore, MockIntakeStore},
-};
+use grid_batch_core::batches::{AddOutcome, BatchState};
+use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore};
+use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     AheadCount, CancelOutcome, PaymentLimitError, RetryOutcome, Reward, RewardConflict, RewardId,
     ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalEnd,

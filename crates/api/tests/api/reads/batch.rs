@@ -1,6 +1,7 @@
 //! `GET /v1/batches/{id}` and its bytes.
 
-use grid_batch_core::{Change, Event, Outcome, Receipt};
+use grid_batch_core::batches::{Change, Event, Receipt};
+use grid_batch_core::ledger::Outcome;
 use grid_batch_protocol::Message;
 use serde_json::{Value, json};
 

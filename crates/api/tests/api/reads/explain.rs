@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::{Change, Event, Outcome, ServiceId, ServicePause, Timestamp, WaitReason};
+use grid_batch_core::batches::{Change, Event};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::{ServicePause, WaitReason};
+use grid_batch_core::{ServiceId, Timestamp};
 use serde_json::{Value, json};
 
 use crate::test_server::{TestServer, batch, body, id, service};

@@ -1,6 +1,7 @@
 //! `GET /v1/batches`.
 
-use grid_batch_core::{Change, Event, LedgerStatus, Outcome};
+use grid_batch_core::batches::{Change, Event, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
 use serde_json::Value;
 
 use crate::test_server::{TestServer, batch, body, id, service};

@@ -1,10 +1,9 @@
 use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
-use grid_batch_core::{
-    BatchError, BatchState, ItemId,
-    mocks::{MockBatchQueryStore, MockIntakeStore},
-};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore};
+use grid_batch_core::{BatchError, ItemId};
 
 use crate::{
     client::Client,

@@ -1,6 +1,8 @@
 use std::{sync::mpsc, thread};
 
-use grid_batch_core::{Event, Outcome, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::Event;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_withdrawals::WithdrawalId;
 
 use super::test_pools::{ADMIN, JSON, server_with_pools, server_with_pools_and};

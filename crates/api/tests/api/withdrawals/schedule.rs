@@ -1,7 +1,8 @@
 use grid_batch_withdrawals::WithdrawalStore;
 use std::sync::mpsc;
 
-use grid_batch_core::{BatchQueryStore, BatchState};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::BatchQueryStore;
 use serde_json::json;
 
 use super::test_pools::{ADMIN, OTHER_ADMIN, server_with_pools, server_with_pools_and};

@@ -1,6 +1,8 @@
-use grid_batch_core::{
-    Decision, Event, Evidence, LedgerStatus, OperatorRequest, Outcome, Timestamp,
-};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{Decision, Event, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::OperatorRequest;
 use grid_batch_withdrawals::{
     NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalId, WithdrawalStore,
 };

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use grid_batch_api::ApiBuilder;
-use grid_batch_core::{
-    AttemptId, Change, ChangeOutcome, Event, LedgerStatus, Outcome, ServiceId, TakenBatch,
-};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{Change, ChangeOutcome, Event, LedgerStatus};
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalId, WithdrawalRules,

@@ -8,7 +8,7 @@ mod withdrawals;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use grid_batch_core::StrategyKind;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_demo::{
     DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger, demonstrate,
 };

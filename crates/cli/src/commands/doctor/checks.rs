@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use grid_batch_client::{Client, ClientError, ClientOptions};
-use grid_batch_core::{ServiceCounts, Timestamp, WaitReason};
+use grid_batch_core::Timestamp;
+use grid_batch_core::queries::{ServiceCounts, WaitReason};
 use grid_batch_service::{
     AccessInForce, Config, ENOUGH_HTTP_CONNECTIONS, ListenAddress, NodeIdentity, NodeService,
     ask_for_services, ask_nodes, fitting_http_connections,

@@ -3,7 +3,7 @@
 use std::{error::Error, str::FromStr};
 
 use clap::{Arg, ArgMatches, builder::ValueParser, value_parser};
-use grid_batch_core::ItemIdPrefix;
+use grid_batch_core::queries::ItemIdPrefix;
 
 use super::{BatchName, ServiceSelection};
 use crate::commands::failure::Failure;

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, str::FromStr};
 
-use grid_batch_core::ItemIdPrefix;
+use grid_batch_core::queries::ItemIdPrefix;
 
 /// A batch as an operator names it: the first characters of its id, and with `@` the attempt that was looked
 /// at.

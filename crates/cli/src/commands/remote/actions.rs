@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use grid_batch_client::{ClientError, path_segment};
-use grid_batch_core::OperatorVerb;
+use grid_batch_core::operators::OperatorVerb;
 use serde_json::{Value, json};
 
 use super::{Server, field};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use grid_batch_core::WaitReason;
+use grid_batch_core::queries::WaitReason;
 
 use super::{
     line::{Line, Style},

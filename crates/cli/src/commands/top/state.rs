@@ -1,4 +1,5 @@
-use grid_batch_core::{Timestamp, WaitReason};
+use grid_batch_core::Timestamp;
+use grid_batch_core::queries::WaitReason;
 
 use super::reading::{Reading, ServiceReading, WaitReading};
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use grid_batch_client::ClientError;
-use grid_batch_core::ItemIdPrefix;
+use grid_batch_core::queries::ItemIdPrefix;
 use grid_batch_support::spawn_thread;
 use serde_json::json;
 

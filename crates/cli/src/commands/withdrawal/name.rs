@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgMatches, builder::ValueParser};
 use grid_batch_client::ClientError;
-use grid_batch_core::ItemIdPrefix;
+use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::{Value, json};
 
 use crate::commands::remote::{Server, field};

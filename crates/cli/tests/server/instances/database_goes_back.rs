@@ -7,7 +7,7 @@ use std::{
 };
 
 use diesel::connection::SimpleConnection;
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_test_postgres::{RestartablePostgres, Standby, StopMode};
 use grid_batch_test_support::{
     batches::{SignedBatch, signed_batches},

@@ -4,7 +4,7 @@ use diesel::{
     Connection, PgConnection, QueryableByName, RunQueryDsl, sql_query,
     sql_types::{BigInt, Nullable, Text},
 };
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_ledger_sim::LedgerSimBuilder;
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{

@@ -1,4 +1,5 @@
-use grid_batch_core::{BatchFilter, StoredBatch};
+use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::queries::BatchFilter;
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_support::wait::wait_until;
 

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use grid_batch_core::{EventFilter, EventPosition, EventStore};
+use grid_batch_core::events::{EventFilter, EventPosition, EventStore};
 use grid_batch_store::Store;
 use grid_batch_test_support::{
     http::{request, send},

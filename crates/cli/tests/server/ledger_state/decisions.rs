@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use fastrand::Rng;
-use grid_batch_core::{ItemId, StrategyKind};
+use grid_batch_core::ItemId;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_store::Store;
 
 use super::run::{Accepted, Run, stored};

@@ -1,7 +1,7 @@
 //! Transactions in several batches. The ledger applies each once, and the server takes one again only if
 //! the batches that have it are invalid.
 
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_protocol::Batch;
 use grid_batch_store::Store;
 use grid_batch_test_support::{batches::SignedBatch, wait::wait_for};

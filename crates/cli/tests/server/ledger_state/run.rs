@@ -1,10 +1,10 @@
 use std::{collections::HashSet, time::Duration};
 
 use fastrand::Rng;
-use grid_batch_core::{
-    AfterInvalid, BatchQueryStore, BatchState, DeclaredAccess, ItemId, Scheduling, SchedulingRules,
-    StoredBatch, StrategyKind,
-};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{BatchState, DeclaredAccess, StoredBatch};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::{AfterInvalid, Scheduling, SchedulingRules, StrategyKind};
 use grid_batch_ledger_sim::{
     AuditedBatches, ExecutionResult, Fault, LedgerSimBuilder, RandomBatches, StateAudit, When,
 };

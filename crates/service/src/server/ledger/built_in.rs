@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{BatchResult, Ledger, ServiceScopeId};
+use grid_batch_core::ledger::Ledger;
+use grid_batch_core::{BatchResult, ServiceScopeId};
 
 use super::OpenFn;
 use crate::{Config, StartError};

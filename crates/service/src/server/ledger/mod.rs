@@ -11,7 +11,7 @@ mod scabbard;
 
 use std::sync::Arc;
 
-use grid_batch_core::{Ledger, LedgerIdentity};
+use grid_batch_core::ledger::{Ledger, LedgerIdentity};
 use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_store::Store;

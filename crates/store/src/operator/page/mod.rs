@@ -7,7 +7,8 @@ mod walk;
 use std::collections::HashMap;
 
 use diesel::prelude::*;
-use grid_batch_core::{BatchPage, BatchSelection, BatchState, ListCursor, ListedBatch, PageOrder};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::{BatchPage, BatchSelection, ListCursor, ListedBatch, PageOrder};
 
 use self::walk::Walk;
 use super::holds::{waiting_hold, with_waiting_hold};

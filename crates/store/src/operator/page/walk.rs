@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use diesel::{dsl::min, prelude::*};
-use grid_batch_core::{
-    BatchLabel, BatchSelection, BatchState, ListCursor, PageOrder, ServiceId, Timestamp,
-};
+use grid_batch_core::batches::{BatchLabel, BatchState};
+use grid_batch_core::queries::{BatchSelection, ListCursor, PageOrder};
+use grid_batch_core::{ServiceId, Timestamp};
 
 use crate::{
     operator::{ahead::load_head_time, list::oldest_waiting},

@@ -1,9 +1,10 @@
 //! The plans of pages of batches. Each page walks along one index.
 
-use grid_batch_core::{
-    BatchQueryStore, BatchSelection, BatchState, ListCursor, ListedBatch, PageOrder, ServiceId,
-    Timestamp,
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::queries::{
+    BatchQueryStore, BatchSelection, ListCursor, ListedBatch, PageOrder,
 };
+use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     plans_of,

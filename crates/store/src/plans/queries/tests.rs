@@ -1,9 +1,12 @@
 use std::collections::BTreeSet;
 
-use grid_batch_core::{
-    ActionFilter, BatchFilter, BatchQueryStore, BatchState, CommitHistory, InstanceId,
-    OperatorStore, OperatorTarget, OperatorVerb, PageCursor, ServiceId, Timestamp, TokenStore,
-};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::ledger::CommitHistory;
+use grid_batch_core::operators::{ActionFilter, OperatorStore, OperatorTarget, OperatorVerb};
+use grid_batch_core::queries::{BatchFilter, BatchQueryStore, PageCursor};
+use grid_batch_core::tokens::TokenStore;
+use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
     FailedFilter, RewardId, WithdrawalFilter, WithdrawalState, WithdrawalStore,

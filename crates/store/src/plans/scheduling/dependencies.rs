@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{
-    AddressPrefix, BatchConflict, BatchQueryStore, ClaimKeeper, DeclaredAccess, HaltCursor,
-    IntakeStore, ItemId, MissingTransactionStore, NewBatch, Outcome, ServiceId, SignerId,
-    Timestamp,
+use grid_batch_core::batches::{
+    AddressPrefix, BatchConflict, DeclaredAccess, IntakeStore, NewBatch, SignerId,
 };
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::MissingTransactionStore;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::{BatchQueryStore, HaltCursor};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{address, end, take, writing};
 use crate::{

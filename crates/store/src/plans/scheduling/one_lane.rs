@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{
-    AfterInvalid, BatchQueryStore, Decision, NewBatch, Scheduling, SchedulingRules, ServiceId,
-};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{Decision, NewBatch};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::{AfterInvalid, Scheduling, SchedulingRules};
 
 use super::dependencies::halting;
 use crate::{

@@ -1,6 +1,7 @@
 use std::{path::PathBuf, time::Duration};
 
-use grid_batch_core::{InstanceId, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::claims::InstanceId;
 use thiserror::Error;
 
 /// Why an instance cannot claim services.

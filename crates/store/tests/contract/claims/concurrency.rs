@@ -6,7 +6,10 @@ use std::{
     thread,
 };
 
-use grid_batch_core::{ChangeOutcome, Claim, ClaimKeeper, LedgerStatus, Outcome, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::batches::{ChangeOutcome, LedgerStatus};
+use grid_batch_core::claims::{Claim, ClaimKeeper};
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use crate::fixture::{Database, StoreExt, batch, service};

@@ -1,9 +1,12 @@
 use std::thread;
 
-use grid_batch_core::{
-    ActionOutcome, ActionRefusal, ClaimKeeper, LedgerIdentity, Operator, OperatorAction,
-    OperatorStore, OperatorTarget, OperatorVerb, Outcome, RoundStore,
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::{LedgerIdentity, Outcome};
+use grid_batch_core::operators::{
+    ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorStore, OperatorTarget,
+    OperatorVerb,
 };
+use grid_batch_core::queue::RoundStore;
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use super::fixture::ClaimExt;

@@ -2,10 +2,11 @@
 //! recording, renewing. Another instance takes over, and late writes of the first change nothing
 //! unless they prove a commit.
 
-use grid_batch_core::{
-    BatchState, ChangeOutcome, ClaimKeeper, Evidence, LedgerStatus, Outcome, RoundStore, Stale,
-    TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, ChangeOutcome, LedgerStatus, Stale};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{RoundStore, TakenBatch};
 use grid_batch_store::ClaimStore;
 
 use super::fixture::ClaimExt;

@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use grid_batch_core::{BatchState, Claim, ClaimKeeper};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::claims::{Claim, ClaimKeeper};
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use crate::fixture::{Database, StoreExt, service};
@@ -97,7 +98,7 @@ impl Database {
 /// Shortcuts for what most tests do with an instance.
 pub trait ClaimExt {
     fn take_all(&self) -> Vec<String>;
-    fn take_batch(&self, name: &str) -> grid_batch_core::TakenBatch;
+    fn take_batch(&self, name: &str) -> grid_batch_core::queue::TakenBatch;
     fn takes_nothing_of(&self, name: &str) -> bool;
 }
 
@@ -108,7 +109,7 @@ impl ClaimExt for ClaimStore {
     }
 
     /// Takes the next batch of a service.
-    fn take_batch(&self, name: &str) -> grid_batch_core::TakenBatch {
+    fn take_batch(&self, name: &str) -> grid_batch_core::queue::TakenBatch {
         let [taken] = self.take_next(&[service(name)]).unwrap().try_into().unwrap();
         taken
     }

@@ -1,6 +1,9 @@
 use std::{thread, time::Duration};
 
-use grid_batch_core::{BatchState, ChangeOutcome, ClaimKeeper, Outcome, Stale, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, ChangeOutcome, Stale};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, StoreError};
 
 use super::fixture::ClaimExt;

@@ -3,9 +3,11 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{
-    BatchState, ChangeOutcome, ClaimKeeper, Evidence, LedgerStatus, Outcome, RoundStore, TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, ChangeOutcome, LedgerStatus};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{RoundStore, TakenBatch};
 
 use super::fixture::{ClaimExt, sorted};
 use crate::fixture::{Database, StoreExt, batch, id, on_both, service, wait_until_blocked};

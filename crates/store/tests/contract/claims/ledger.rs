@@ -1,6 +1,8 @@
 use std::thread;
 
-use grid_batch_core::{ClaimKeeper, LedgerConfirmation, LedgerIdentity, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::{LedgerConfirmation, LedgerIdentity};
 use grid_batch_store::{ClaimError, StoreError};
 
 use super::fixture::ClaimExt;

@@ -4,7 +4,9 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::ClaimStore;
 
 use super::fixture::ClaimExt;

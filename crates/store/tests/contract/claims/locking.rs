@@ -7,7 +7,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use grid_batch_core::{BatchState, ChangeOutcome, ClaimKeeper, Outcome};
+use grid_batch_core::batches::{BatchState, ChangeOutcome};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::{ClaimError, ClaimOptions, ClaimStore, Store, StoreError};
 
 use super::fixture::ClaimExt;

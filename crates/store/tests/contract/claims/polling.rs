@@ -1,9 +1,10 @@
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchState, BatchUpdater, Evidence, LedgerQuestionStore, LedgerStatus, Outcome,
-    PendingBatchStore, PollPace, Recorded, Resolution, StatusReport,
-};
+use grid_batch_core::batches::{BatchState, LedgerStatus, StatusReport};
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::{Evidence, LedgerQuestionStore, Resolution};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::polling::{BatchUpdater, PendingBatchStore, PollPace};
 use grid_batch_store::{ClaimStore, MonitorStore};
 
 use super::fixture::ClaimExt;

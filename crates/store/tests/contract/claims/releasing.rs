@@ -1,4 +1,6 @@
-use grid_batch_core::{BatchState, ClaimKeeper, LedgerStatus, Outcome};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::ClaimOptions;
 
 use super::fixture::ClaimExt;

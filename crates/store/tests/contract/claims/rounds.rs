@@ -1,7 +1,10 @@
 use std::{thread, time::Duration};
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, ClaimKeeper, Outcome, RoundStore, ServiceShare};
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{RoundStore, ServiceShare};
 use grid_batch_store::ClaimOptions;
 
 use super::fixture::ClaimExt;

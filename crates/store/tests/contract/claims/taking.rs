@@ -1,4 +1,8 @@
-use grid_batch_core::{BatchQueryStore, BatchState, ClaimKeeper, Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_store::ClaimOptions;
 
 use super::fixture::{ClaimExt, sorted};

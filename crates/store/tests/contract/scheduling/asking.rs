@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchQueryStore, BatchState, Change, ChangeOutcome, Decision, Event, ItemId, LedgerStatus,
-    MissingTransactionStore, NewBatch, Stale, StrategyKind, WaitReason,
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Decision, Event, LedgerStatus, NewBatch, Stale,
 };
+use grid_batch_core::evidence::MissingTransactionStore;
+use grid_batch_core::queries::{BatchQueryStore, WaitReason};
+use grid_batch_core::queue::StrategyKind;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, numbers, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, by_program, id, on_both, service};

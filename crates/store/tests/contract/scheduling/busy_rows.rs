@@ -3,7 +3,9 @@
 use std::{thread, time::Duration};
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{Event, LedgerStatus, Outcome, StrategyKind};
+use grid_batch_core::batches::{Event, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_store::StoreError;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, numbers, transaction_of, writing};

@@ -1,6 +1,6 @@
 //! Which batches of a service wait for which, in the parallel strategy.
 
-use grid_batch_core::NewBatch;
+use grid_batch_core::batches::NewBatch;
 
 use super::fixture::{SERVICE, ScheduledExt, accessing, address, numbers, writing};
 use crate::fixture::{Database, StoreExt, batch, on_both, service};

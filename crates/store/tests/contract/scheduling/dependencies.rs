@@ -1,8 +1,8 @@
 //! Batches that depend on transactions of other batches.
 
-use grid_batch_core::{
-    BatchQueryStore, BatchState, ChangeOutcome, Decision, LedgerStatus, StrategyKind,
-};
+use grid_batch_core::batches::{BatchState, ChangeOutcome, Decision, LedgerStatus};
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::StrategyKind;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, number, numbers, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, id, on_both, service};
@@ -102,7 +102,7 @@ fn batch_of_the_same_list_is_a_dependency(db: &Database) {
     store.free_all();
     let committed: Vec<u64> = {
         let second = store.one(SERVICE, 2);
-        let taken = grid_batch_core::TakenBatch {
+        let taken = grid_batch_core::queue::TakenBatch {
             service_id: service(SERVICE),
             batch_id: second.batch_id,
             attempt: 1,
@@ -150,10 +150,10 @@ fn pipeline_does_not_send_a_dependent_ahead(db: &Database) {
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     store.add_all(&[depending(SERVICE, 3, "bb", &[transaction_of(2)]), writing(4, "cc")]);
     let first = store.take_up_to(10);
-    store.outcome(&first[0], grid_batch_core::Outcome::Accepted);
+    store.outcome(&first[0], grid_batch_core::ledger::Outcome::Accepted);
     let second = store.take_up_to(10);
     assert_eq!((numbers(&first), numbers(&second)), (vec![1], vec![2]));
-    store.outcome(&second[0], grid_batch_core::Outcome::Accepted);
+    store.outcome(&second[0], grid_batch_core::ledger::Outcome::Accepted);
     assert_eq!(numbers(&store.take_up_to(10)), [0; 0], "and nothing overtakes it");
     store.status(&first[0], LedgerStatus::Committed);
     store.status(&second[0], LedgerStatus::Committed);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{Decision, NewBatch, StrategyKind};
+use grid_batch_core::batches::{Decision, NewBatch};
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_store::StoreOptions;
 
 use super::fixture::{SERVICE, ScheduledExt, address, numbers, writing};
@@ -52,7 +53,10 @@ fn decision_about_a_waiting_batch_frees_its_dependents(db: &Database) {
     let first = store.take_up_to(9);
     assert_eq!(numbers(&first), [1]);
     let decided = store.decide(&service(SERVICE), &id(2), 0, Decision::Invalid).unwrap();
-    assert!(matches!(decided, grid_batch_core::ChangeOutcome::Applied { next_waits: true, .. }));
+    assert!(matches!(
+        decided,
+        grid_batch_core::batches::ChangeOutcome::Applied { next_waits: true, .. }
+    ));
     assert_eq!(numbers(&store.take_up_to(9)), [3]);
     assert_eq!(store.depth(&service(SERVICE)).unwrap(), 2);
 }

@@ -2,10 +2,15 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use grid_batch_core::{
-    AddressPrefix, AfterInvalid, Change, ChangeOutcome, ClaimKeeper, DeclaredAccess, Event, ItemId,
-    LedgerStatus, MissingTransactionStore, NewBatch, Outcome, RoundStore, Scheduling,
-    SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{
+    AddressPrefix, Change, ChangeOutcome, DeclaredAccess, Event, LedgerStatus, NewBatch,
+};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::MissingTransactionStore;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{
+    AfterInvalid, RoundStore, Scheduling, SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_store::{ClaimOptions, ClaimStore, StoreOptions};
 

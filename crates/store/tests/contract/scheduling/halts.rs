@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchQueryStore, BatchState, ChangeOutcome, Clock, HaltCursor, LedgerStatus, Outcome, Stale,
-    StrategyKind, TakenBatch,
-};
+use grid_batch_core::Clock;
+use grid_batch_core::batches::{BatchState, ChangeOutcome, LedgerStatus, Stale};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::{BatchQueryStore, HaltCursor};
+use grid_batch_core::queue::{StrategyKind, TakenBatch};
 
 use super::fixture::{
     SERVICE, ScheduledExt, accessing, depending, numbers, transaction_of, writing,

@@ -1,10 +1,10 @@
 //! Invalid batches that stop others in services that submit in order: batches before them, and batches that were sent
 //! already.
 
-use grid_batch_core::{
-    BatchState, ChangeOutcome, Decision, Event, Evidence, LedgerStatus, Outcome, StrategyKind,
-    TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, ChangeOutcome, Decision, Event, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{StrategyKind, TakenBatch};
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
 use crate::fixture::{Database, StoreExt, TestStore, happened, id, on_both, service};

@@ -1,9 +1,11 @@
 //! Batches that a command decides as invalid. The command follows the rules that the server has recorded.
 
-use grid_batch_core::{
-    ActionOutcome, ActionRefusal, BatchState, ChangeOutcome, Decision, Operator, OperatorAction,
-    OperatorStore, OperatorTarget, OperatorVerb, StrategyKind,
+use grid_batch_core::batches::{BatchState, ChangeOutcome, Decision};
+use grid_batch_core::operators::{
+    ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorStore, OperatorTarget,
+    OperatorVerb,
 };
+use grid_batch_core::queue::StrategyKind;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
 use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};

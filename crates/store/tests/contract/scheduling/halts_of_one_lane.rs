@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{
-    AfterInvalid, BatchQueryStore, BatchState, ChangeOutcome, Decision, Evidence, LedgerStatus,
-    Outcome, Scheduling, SchedulingRules, WaitReason,
-};
+use grid_batch_core::batches::{BatchState, ChangeOutcome, Decision, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::{BatchQueryStore, WaitReason};
+use grid_batch_core::queue::{AfterInvalid, Scheduling, SchedulingRules};
 use grid_batch_store::StoreOptions;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::StrategyKind;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_store::StoreOptions;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
@@ -44,7 +44,7 @@ fn lanes_of_batches_that_the_server_holds_are_not_counted(db: &Database) {
     let store = db.open_scheduled(StrategyKind::Parallel, 2);
     add(&store, 1..=3);
     for taken in store.take_up_to(9) {
-        store.outcome(&taken, grid_batch_core::Outcome::Ambiguous);
+        store.outcome(&taken, grid_batch_core::ledger::Outcome::Ambiguous);
         store.hold(&taken, "no evidence");
     }
     assert_eq!(numbers(&store.take_up_to(9)), [3]);

@@ -1,6 +1,8 @@
 //! Delays, holds, outcomes and operators' actions in services with several lanes.
 
-use grid_batch_core::{BatchState, Change, ChangeOutcome, Event, Evidence, LedgerStatus, Outcome};
+use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Event, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
 use crate::fixture::{Database, StoreExt, by_program, happened, id, on_both, service};
@@ -83,7 +85,7 @@ fn several_batches_end_in_one_commit(db: &Database) {
 }
 
 fn delays_of_all_lanes_are_ended(db: &Database) {
-    let store = db.open_scheduled(grid_batch_core::StrategyKind::Parallel, 1_200);
+    let store = db.open_scheduled(grid_batch_core::queue::StrategyKind::Parallel, 1_200);
     let all: Vec<_> = (1..=1_100).map(|n| writing(n, &format!("{n:04x}"))).collect();
     store.add_all(&all);
     let taken = store.take_up_to(2_000);

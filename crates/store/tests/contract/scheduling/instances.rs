@@ -1,9 +1,9 @@
 //! Claims of services with several lanes.
 
-use grid_batch_core::{
-    BatchState, ClaimKeeper, LedgerStatus, Outcome, RoundStore, ServiceShare, StrategyKind,
-    TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{RoundStore, ServiceShare, StrategyKind, TakenBatch};
 use grid_batch_store::{ClaimOptions, ClaimStore};
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
@@ -29,7 +29,7 @@ mod postgres_only {
         other.batch_execute("begin; select * from lanes where lane = 2 for update").unwrap();
         let result = store.record(&[crate::fixture::happened(
             &taken[2],
-            grid_batch_core::Event::Outcome { attempt: 1, outcome: Outcome::Accepted },
+            grid_batch_core::batches::Event::Outcome { attempt: 1, outcome: Outcome::Accepted },
         )]);
         assert!(result.is_err(), "{result:?}");
         assert_eq!(store.locked_services().len(), 1);

@@ -1,9 +1,10 @@
 //! Evidence about batches of a pipeline.
 
-use grid_batch_core::{
-    BatchState, Evidence, LedgerQuestionStore, LedgerStatus, Outcome, Recorded, Resolution,
-    RoundStore, ServiceShare, StrategyKind, TakenBatch,
-};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::events::Recorded;
+use grid_batch_core::evidence::{Evidence, LedgerQuestionStore, Resolution};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{RoundStore, ServiceShare, StrategyKind, TakenBatch};
 use grid_batch_store::MonitorStore;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, restart, writing};
@@ -87,7 +88,9 @@ fn batch_is_held_when_a_later_one_was_committed(db: &Database) {
     assert!(store.take_up_to(9).is_empty(), "nothing passes what is held");
 
     for number in [1, 2] {
-        store.decide(&service(SERVICE), &id(number), 1, grid_batch_core::Decision::Absent).unwrap();
+        store
+            .decide(&service(SERVICE), &id(number), 1, grid_batch_core::batches::Decision::Absent)
+            .unwrap();
     }
     db.later(1);
     let taken = store.take_up_to(9);

@@ -1,6 +1,7 @@
 //! The lengths of addresses that are in use: at most eight per service.
 
-use grid_batch_core::{LedgerStatus, StrategyKind};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::queue::StrategyKind;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, writing};
 use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};

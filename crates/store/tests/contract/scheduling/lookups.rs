@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use grid_batch_core::{BatchState, ItemId, MissingTransactionStore, NewBatch, SignerId};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{BatchState, NewBatch, SignerId};
+use grid_batch_core::evidence::MissingTransactionStore;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, on_both};
@@ -120,7 +122,7 @@ fn lookups_of_ended_batches_are_forgotten(db: &Database) {
     store.add_all(&[missing(1, 1), missing(2, 2)]);
     let ended = crate::fixture::id(1);
     let service = crate::fixture::service(SERVICE);
-    store.decide(&service, &ended, 0, grid_batch_core::Decision::Invalid).unwrap();
+    store.decide(&service, &ended, 0, grid_batch_core::batches::Decision::Invalid).unwrap();
     assert_eq!(ask(&store, 10), [made_up(2)].into());
     assert_eq!(db.number("select count(*) as number from transaction_lookups"), 1);
 }
@@ -128,7 +130,7 @@ fn lookups_of_ended_batches_are_forgotten(db: &Database) {
 /// Stores more batches that depend on one transaction than are freed at once.
 fn many_dependents(db: &Database) -> (TestStore, u64) {
     const MANY: u64 = 700;
-    let store = db.open_scheduled(grid_batch_core::StrategyKind::Parallel, 10);
+    let store = db.open_scheduled(grid_batch_core::queue::StrategyKind::Parallel, 10);
     let batches: Vec<NewBatch> = (1_000..1_000 + MANY)
         .map(|number| depending(SERVICE, number, &format!("{number:08x}"), &[transaction_of(1)]))
         .collect();

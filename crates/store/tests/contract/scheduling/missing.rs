@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchState, ChangeOutcome, Decision, MissingTransactionStore, NewBatch, StrategyKind,
-};
+use grid_batch_core::batches::{BatchState, ChangeOutcome, Decision, NewBatch};
+use grid_batch_core::evidence::MissingTransactionStore;
+use grid_batch_core::queue::StrategyKind;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, numbers, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, batch, id, on_both, service};

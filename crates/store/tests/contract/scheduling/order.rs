@@ -1,7 +1,7 @@
 //! A property test: whatever is added and ends, the batches that can be under way are those that conflict with no
 //! earlier open one.
 
-use grid_batch_core::{DeclaredAccess, NewBatch};
+use grid_batch_core::batches::{DeclaredAccess, NewBatch};
 use proptest::{prelude::*, test_runner::TestCaseError};
 
 use super::fixture::{SERVICE, ScheduledExt, accessing, numbers};

@@ -1,6 +1,7 @@
 //! Instances whose rules about declared access differ from those with which open batches were stored.
 
-use grid_batch_core::{ClaimKeeper, ServiceId};
+use grid_batch_core::ServiceId;
+use grid_batch_core::claims::ClaimKeeper;
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreError};
 
 use super::fixture::{SERVICE, accessing, number, writing};

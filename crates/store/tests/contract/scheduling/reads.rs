@@ -2,7 +2,11 @@
 
 use std::{fs, thread};
 
-use grid_batch_core::{ClaimKeeper, ItemId, NewBatch, Outcome, RoundStore, StrategyKind};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::NewBatch;
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{RoundStore, StrategyKind};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use super::fixture::{SERVICE, address, writing};

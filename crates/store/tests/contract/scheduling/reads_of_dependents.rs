@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, ItemId, LedgerStatus, NewBatch, Outcome, RoundStore,
-    ServiceShare, StrategyKind,
-};
+use grid_batch_core::ItemId;
+use grid_batch_core::batches::{BatchState, ChangeOutcome, LedgerStatus, NewBatch};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{AfterInvalid, RoundStore, ServiceShare, StrategyKind};
 use grid_batch_store::{ClaimStore, Store, StoreOptions};
 
 use super::{

@@ -2,9 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use grid_batch_core::{
-    AfterInvalid, BatchState, ChangeOutcome, Evidence, LedgerStatus, Outcome, RoundStore,
-    Scheduling, ServiceShare, StrategyKind, TakenBatch,
+use grid_batch_core::batches::{BatchState, ChangeOutcome, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::{
+    AfterInvalid, RoundStore, Scheduling, ServiceShare, StrategyKind, TakenBatch,
 };
 use grid_batch_store::{ClaimStore, StoreOptions};
 

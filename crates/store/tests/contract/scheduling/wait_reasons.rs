@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::{
-    AddressPrefix, Ahead, BatchQueryStore, BatchState, Change, Event, Evidence, LedgerStatus,
-    OperatorTarget, Outcome, StrategyKind, WaitReason,
-};
+use grid_batch_core::batches::{AddressPrefix, BatchState, Change, Event, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::OperatorTarget;
+use grid_batch_core::queries::{BatchQueryStore, WaitReason};
+use grid_batch_core::queue::{Ahead, StrategyKind};
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
 use crate::{

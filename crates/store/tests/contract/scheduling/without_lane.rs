@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use grid_batch_core::{BatchFilter, BatchState, Decision, PageCursor, StrategyKind};
+use grid_batch_core::batches::{BatchState, Decision};
+use grid_batch_core::queries::{BatchFilter, PageCursor};
+use grid_batch_core::queue::StrategyKind;
 
 use super::fixture::{SERVICE, ScheduledExt, depending, transaction_of, writing};
 use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};
@@ -114,7 +116,7 @@ fn batches_that_end_unsent_are_counted(db: &Database) {
 fn batches_that_an_operator_ends_are_counted(db: &Database) {
     let store = db.open_halting(StrategyKind::Parallel);
     store.add_all(&[1, 2, 3, 4].map(|number| writing(number, "aa")));
-    store.end(&store.take_up_to(9)[0], grid_batch_core::LedgerStatus::Invalid);
+    store.end(&store.take_up_to(9)[0], grid_batch_core::batches::LedgerStatus::Invalid);
     store.end_following(&service(SERVICE), &id(1), "a reason").unwrap();
     store.free_all();
     assert_eq!(store.take_ended_unsent(), 3);

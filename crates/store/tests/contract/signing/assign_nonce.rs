@@ -1,7 +1,10 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{AttemptId, BatchError, BatchResult, ClaimKeeper, LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore};
 
 use crate::{

@@ -1,4 +1,8 @@
-use grid_batch_core::{AttemptId, BatchResult, Evidence, LedgerStatus, Outcome, TakenBatch};
+use grid_batch_core::BatchResult;
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::{
     BatchAttempt, NewSignedTransaction, NonceOutcome, SignedTransaction, SigningStore,
     WithdrawalStore,

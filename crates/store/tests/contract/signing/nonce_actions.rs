@@ -1,8 +1,11 @@
 //! Operators' decisions about nonces.
 
-use grid_batch_core::{
-    ActionFilter, ActionOutcome, ActionRefusal, BatchState, LedgerStatus, Operator, OperatorAction,
-    OperatorStore, OperatorTarget, OperatorVerb, Outcome, Timestamp,
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    ActionFilter, ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorStore,
+    OperatorTarget, OperatorVerb,
 };
 use grid_batch_withdrawals::{NonceUse, SigningStore};
 

@@ -6,11 +6,15 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::{
-    ActionOutcome, BatchQueryStore, BatchState, Change, ChangeOutcome, Decision, Event, Evidence,
-    LedgerStatus, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb, Outcome,
-    TakenBatch, Timestamp,
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Decision, Event, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    ActionOutcome, Operator, OperatorAction, OperatorStore, OperatorTarget, OperatorVerb,
 };
+use grid_batch_core::queries::BatchQueryStore;
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::{
     CancelOutcome, FollowingPayments, NonceOutcome, SigningStore, Withdrawal, WithdrawalState,
     WithdrawalStore,

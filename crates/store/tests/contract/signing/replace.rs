@@ -1,4 +1,4 @@
-use grid_batch_core::{AttemptId, Outcome};
+use grid_batch_core::ledger::{AttemptId, Outcome};
 use grid_batch_withdrawals::{BatchAttempt, NewSignedTransaction, NonceOutcome, SigningStore};
 
 use crate::{

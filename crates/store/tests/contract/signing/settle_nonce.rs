@@ -1,4 +1,6 @@
-use grid_batch_core::{LedgerStatus, TakenBatch, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::{
     NewSignedTransaction, NonceOutcome, NonceUse, SigningStore, UnpaidWithdrawal, UnsettledNonce,
     WithdrawalStore,

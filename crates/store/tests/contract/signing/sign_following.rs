@@ -1,4 +1,8 @@
-use grid_batch_core::{Change, ClaimKeeper, Event, Evidence, LedgerStatus, Outcome, TakenBatch};
+use grid_batch_core::batches::{Change, Event, LedgerStatus};
+use grid_batch_core::claims::ClaimKeeper;
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::{
     ClosedNonce, FollowingPayments, NewSignedTransaction, NonceOutcome, SigningStore,
     WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore,

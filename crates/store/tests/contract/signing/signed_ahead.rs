@@ -1,6 +1,9 @@
 //! How withdrawals that were signed ahead are listed and counted.
 
-use grid_batch_core::{Decision, Evidence, LedgerStatus, Outcome, TakenBatch};
+use grid_batch_core::batches::{Decision, LedgerStatus};
+use grid_batch_core::evidence::Evidence;
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::{
     ClosedNonce, NonceOutcome, SigningStore, WithdrawalFilter, WithdrawalId, WithdrawalState,
     WithdrawalStore,

@@ -1,4 +1,4 @@
-use grid_batch_core::LedgerStatus;
+use grid_batch_core::batches::LedgerStatus;
 use grid_batch_withdrawals::{NewSignedTransaction, NonceOutcome, SigningStore, WithdrawalStore};
 
 use crate::{

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
-use grid_batch_core::{
-    BatchState, Change, ChangeOutcome, Decision, Event, LedgerStatus, Outcome, Stale, TakenBatch,
+use grid_batch_core::batches::{
+    BatchState, Change, ChangeOutcome, Decision, Event, LedgerStatus, Stale,
 };
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::SigningStore;
 use grid_batch_withdrawals::{CancelOutcome, WithdrawalStore};
 

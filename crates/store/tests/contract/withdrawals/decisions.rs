@@ -1,7 +1,8 @@
 //! Decisions about withdrawals are logged in their commit. A dry run changes nothing.
 
-use grid_batch_core::{
-    ActionFilter, OperatorRequest, OperatorStore, OperatorTarget, OperatorVerb, ServiceId,
+use grid_batch_core::ServiceId;
+use grid_batch_core::operators::{
+    ActionFilter, OperatorRequest, OperatorStore, OperatorTarget, OperatorVerb,
 };
 use grid_batch_store::Store;
 use grid_batch_withdrawals::{CancelOutcome, RetryOutcome, WithdrawalStore};

@@ -1,4 +1,6 @@
-use grid_batch_core::{Ahead, BatchState, Decision, LedgerStatus, Outcome};
+use grid_batch_core::batches::{BatchState, Decision, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queue::Ahead;
 use grid_batch_withdrawals::{AheadCount, NonceOutcome, SigningStore, WithdrawalState};
 
 use super::fixture::{

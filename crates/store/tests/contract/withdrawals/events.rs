@@ -1,4 +1,5 @@
-use grid_batch_core::{EventFilter, EventPosition, EventStore, EventWithdrawal, Hex};
+use grid_batch_core::Hex;
+use grid_batch_core::events::{EventFilter, EventPosition, EventStore, EventWithdrawal};
 use grid_batch_withdrawals::{SigningStore, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, attempt_of, signed, withdrawal, withdrawal_id};

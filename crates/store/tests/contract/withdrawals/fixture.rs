@@ -1,8 +1,8 @@
 //! Test withdrawals, and helpers that take them to an end.
 
-use grid_batch_core::{
-    AttemptId, Change, ChangeOutcome, Event, LedgerStatus, Outcome, Receipt, TakenBatch,
-};
+use grid_batch_core::batches::{Change, ChangeOutcome, Event, LedgerStatus, Receipt};
+use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::{
     AheadCount, BatchAttempt, NewSignedTransaction, NonceOutcome, ScheduleOutcome,
     SignedTransaction, SigningStore, Withdrawal, WithdrawalConflict, WithdrawalDetails,

@@ -1,6 +1,7 @@
 //! The stored data about the queue of a gas admin.
 
-use grid_batch_core::{LedgerStatus, Outcome};
+use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_withdrawals::{GasAdminQueue, Withdrawal};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};

@@ -1,4 +1,4 @@
-use grid_batch_core::LedgerIdentity;
+use grid_batch_core::ledger::LedgerIdentity;
 use grid_batch_withdrawals::SigningStore;
 
 use crate::fixture::{Database, by_program, on_both};

@@ -3,7 +3,9 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchState, LedgerStatus, Outcome, ServiceId, Timestamp};
+use grid_batch_core::batches::{BatchState, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     AheadCount, MoveObstacle, MoveStep, NonceOutcome, OpenWithdrawals, SigningStore, WithdrawalId,
     WithdrawalStore,

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, thread};
 
-use grid_batch_core::{Decision, Outcome};
+use grid_batch_core::batches::Decision;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_withdrawals::{
     Amount, FailedFilter, FailedWithdrawals, PaymentLimitError, PaymentLimits, RetryOutcome,

@@ -2,7 +2,8 @@
 
 use std::{fs, thread};
 
-use grid_batch_core::{Decision, Outcome};
+use grid_batch_core::batches::Decision;
+use grid_batch_core::ledger::Outcome;
 use grid_batch_store::StoreOptions;
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalState, WithdrawalStore};
 

@@ -1,8 +1,10 @@
 //! The stored data about withdrawals that ended differently on the chain than their batches.
 
-use grid_batch_core::{
-    ActionOutcome, ActionRefusal, Decision, LedgerStatus, Operator, OperatorAction, OperatorStore,
-    OperatorTarget, OperatorVerb, Outcome,
+use grid_batch_core::batches::{Decision, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::operators::{
+    ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorStore, OperatorTarget,
+    OperatorVerb,
 };
 use grid_batch_withdrawals::{
     ClosedNonce, FailedFilter, FinalTransaction, NonceOutcome, RetryOutcome, SigningStore,

@@ -1,6 +1,7 @@
 use std::thread;
 
-use grid_batch_core::{BatchState, Decision, LedgerStatus, Outcome};
+use grid_batch_core::batches::{BatchState, Decision, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
 use grid_batch_withdrawals::{
     NonceOutcome, RetryOutcome, SigningStore, WithdrawalState, WithdrawalStore,
 };

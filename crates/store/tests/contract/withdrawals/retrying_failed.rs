@@ -1,6 +1,6 @@
 use std::thread;
 
-use grid_batch_core::BatchState;
+use grid_batch_core::batches::BatchState;
 use grid_batch_withdrawals::{
     AheadCount, FailedFilter, FailedWithdrawals, Withdrawal, WithdrawalId,
 };

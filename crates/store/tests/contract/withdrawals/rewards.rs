@@ -1,4 +1,4 @@
-use grid_batch_core::AddOutcome;
+use grid_batch_core::batches::AddOutcome;
 use grid_batch_withdrawals::{Reward, RewardId, WithdrawalStore};
 
 use crate::fixture::{Database, on_both};

@@ -1,7 +1,9 @@
 use std::thread;
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
-use grid_batch_core::{BatchError, BatchQueryStore, BatchState, Progress};
+use grid_batch_core::BatchError;
+use grid_batch_core::batches::{BatchState, Progress};
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_withdrawals::{
     Reward, RewardId, ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalKind,
     WithdrawalStore,

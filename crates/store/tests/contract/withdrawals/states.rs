@@ -1,6 +1,8 @@
 //! Lists of withdrawals by state.
 
-use grid_batch_core::{Decision, Event, LedgerStatus, Outcome, Timestamp};
+use grid_batch_core::Timestamp;
+use grid_batch_core::batches::{Decision, Event, LedgerStatus};
+use grid_batch_core::ledger::Outcome;
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};

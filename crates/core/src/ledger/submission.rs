@@ -1,0 +1,107 @@
+use std::fmt;
+
+use crate::batches::{BatchBytes, Deadline};
+use crate::{Excerpt, Moment, ScopeId};
+
+/// Identifies one attempt to submit a batch.
+///
+/// It travels with the submission and returns with its outcome, so that the store can tell a late
+/// outcome from one of the present attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AttemptId {
+    /// The number of the attempt, counted from 1.
+    pub attempt: u32,
+    /// The claim's epoch when the batch was taken.
+    pub epoch: u64,
+}
+
+/// A batch on its way to a ledger: the item of a queue.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Submission<S: ScopeId> {
+    batch_header: String,
+    scope_id: S,
+    serialized_batch: BatchBytes,
+    attempt_id: Option<AttemptId>,
+    taken_at: Option<Moment>,
+    deadline: Option<Deadline>,
+}
+
+impl<S: ScopeId> Submission<S> {
+    /// The batch with this header signature, scope and bytes.
+    pub fn new(batch_header: String, scope_id: S, serialized_batch: impl Into<BatchBytes>) -> Self {
+        let serialized_batch = serialized_batch.into();
+        Self {
+            batch_header,
+            scope_id,
+            serialized_batch,
+            attempt_id: None,
+            taken_at: None,
+            deadline: None,
+        }
+    }
+
+    /// Sets the attempt id that the store gave it.
+    #[must_use]
+    pub fn with_attempt_id(self, attempt_id: AttemptId) -> Self {
+        Self { attempt_id: Some(attempt_id), ..self }
+    }
+
+    /// Sets the earliest time at which it may have been taken from the store: just before the store was asked.
+    #[must_use]
+    pub fn with_taken_at(self, taken_at: Moment) -> Self {
+        Self { taken_at: Some(taken_at), ..self }
+    }
+
+    /// Sets when its ledger can no longer apply it.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Option<Deadline>) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// When its ledger can no longer apply it.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.deadline
+    }
+
+    /// The earliest time at which it may have been taken from the store. Its time limit starts then, because the lease
+    /// that protects it may be just as old.
+    pub fn taken_at(&self) -> Option<Moment> {
+        self.taken_at
+    }
+
+    /// The attempt id, if it comes from a store that gives one.
+    pub fn attempt_id(&self) -> Option<AttemptId> {
+        self.attempt_id
+    }
+
+    /// The batch's id: its header's signature.
+    pub fn batch_header(&self) -> &str {
+        &self.batch_header
+    }
+
+    /// The scope of the batch.
+    pub fn scope_id(&self) -> &S {
+        &self.scope_id
+    }
+
+    /// The bytes, unchanged.
+    pub fn serialized_batch(&self) -> &BatchBytes {
+        &self.serialized_batch
+    }
+
+    /// Batch header, scope and bytes.
+    pub fn into_parts(self) -> (String, S, BatchBytes) {
+        (self.batch_header, self.scope_id, self.serialized_batch)
+    }
+}
+
+impl<S: ScopeId> fmt::Debug for Submission<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submission")
+            .field("batch_header", &format_args!("{}", Excerpt::of(&self.batch_header)))
+            .field("scope_id", &self.scope_id)
+            .field("attempt_id", &self.attempt_id)
+            .field("bytes", &self.serialized_batch.len())
+            .finish()
+    }
+}

@@ -1,0 +1,28 @@
+//! Reading batches, services and counts, and why a batch waits.
+
+mod batch_page;
+mod counts;
+mod explain;
+mod item_id_prefix;
+mod query;
+mod service_overview;
+mod wait_reason;
+
+pub use batch_page::{
+    BatchPage, BatchSelection, ListCursor, ListCursorError, ListedBatch, PageOrder,
+};
+#[cfg(feature = "mocks")]
+pub use counts::MockBatchCounts;
+pub use counts::{
+    BatchCounts, FullQueue, OpenState, OpenStates, PoolConnections, QueueCounts, ServiceCounts,
+};
+pub use explain::{
+    BatchExplanation, PossibleAction, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause,
+};
+pub use item_id_prefix::{ItemIdPrefix, ItemIdPrefixError};
+pub use query::{
+    BatchDetails, BatchFilter, BatchQueryStore, CommitAfterInvalid, FailedAttempt, Halt,
+    HaltCursor, HaltCursorError, PageCursor, QueueDepth,
+};
+pub use service_overview::{InstanceLease, OwnedService, ServiceOverview, ServiceOwner};
+pub use wait_reason::{AboutWait, WaitReason};
