@@ -15,7 +15,7 @@ settings! {
         ///
         /// Give the file mode 0600 and the server's user as its owner.
         pub key_file: Option<PathBuf> = text("").common(),
-        /// After this time the coordinator of a circuit gives a batch up that not all nodes have voted on; a batch does
+        /// After this time, the coordinator of a circuit gives up a batch on which not all nodes have voted; a batch does
         /// not count as lost before that (scabbard).
         ///
         /// Set it to the coordinator timeout of the circuits, if they were created with one. A value that is too low
