@@ -1,5 +1,4 @@
 //! `mockall` mocks of the traits, for tests of the layers above.
-#![expect(missing_docs, reason = "each mock and its methods are described by the trait it mocks")]
 
 use grid_batch_core::batches::{DeclaredAccess, StoredBatch};
 use grid_batch_core::queue::TakenBatch;

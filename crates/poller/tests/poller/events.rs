@@ -19,8 +19,7 @@ use grid_batch_core::{
 };
 use grid_batch_nodes::NodePool;
 use grid_batch_poller::{
-    Backoff, EventFollower, EventMonitor, EventOptions, Job, Jobs, MonitorOptions, PollTrigger,
-    ShutdownHandle,
+    Backoff, EventFollower, EventMonitor, EventOptions, Job, Jobs, PollTrigger, ShutdownHandle,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
