@@ -163,7 +163,9 @@ pub enum HoldCause {
 ///
 /// ```
 /// use std::time::Duration;
-/// use grid_batch_core::*;
+/// use grid_batch_core::MonotonicTime;
+/// use grid_batch_core::ledger::{Outcome, SubmissionAnswer};
+/// use grid_batch_core::queue::{DelayOptions, FailedAttempts, NextStep, RetryPolicy};
 ///
 /// let mut policy = RetryPolicy::new(DelayOptions::default());
 /// let answer = SubmissionAnswer::without_response(Outcome::Busy, "503 Service Unavailable");
