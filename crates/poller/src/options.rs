@@ -13,14 +13,14 @@ pub const POLL_INTERVAL_VARIABLE: &str = "GRID_BATCH_POLL_INTERVAL";
 /// The options of a polling monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorOptions {
-    /// The time from the acceptance of a batch to the first request for its status, and between the next ones, unless an
-    /// event triggers one. It is also how often to read pending batches from the store that were not reported to the
+    /// The time from the acceptance of a batch to the first request for its status, and between further requests, unless
+    /// an event triggers one. It is also how often to search the store for pending batches that were not reported to the
     /// monitor.
     pub poll_interval: Duration,
-    /// Where batches are committed sooner than after `poll_interval`, requests follow how long they usually take, but are
-    /// not closer than this. The first ones, before that is known, are this close.
+    /// If set and batches are usually committed sooner than after `poll_interval`, requests are sent when they usually
+    /// are, but at least this time apart. Until that time is known, requests are this time apart.
     pub shortest_interval: Option<Duration>,
-    /// The longest time between two requests for the status of a batch, which are further apart the older it is.
+    /// The longest time between two requests for the status of a batch. They are further apart the older the batch is.
     pub longest_interval: Duration,
     /// The shortest time between the starts of two status requests for one service.
     pub trigger_gap: Duration,

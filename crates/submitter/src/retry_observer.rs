@@ -6,7 +6,8 @@ use grid_batch_core::{BatchError, BatchResult, ScopeId};
 
 use crate::{DelayedServices, RetryQueue};
 
-/// Takes the outcomes of the batches of a [`RetryQueue`], and passes on those after which none is sent again.
+/// Receives the outcomes of the batches of a [`RetryQueue`], and passes on those after which the batch is not sent
+/// again.
 pub(crate) struct RetryObserver<S: ScopeId> {
     pub(crate) queue: RetryQueue<S>,
     pub(crate) own: Option<Arc<dyn GroupObserver<Id = S>>>,

@@ -13,18 +13,18 @@ use log::warn;
 
 use crate::{SubmitterWaker, leader::Queue};
 
-/// A queue around your own one, which has batches sent again that the ledger certainly did not accept.
+/// A queue around your own queue that sends batches again that the ledger certainly did not accept.
 ///
 /// One batch of a service is sent at a time, and the next one follows when the ledger has accepted or rejected it, so
 /// none overtakes another. A batch that was not sent, or that a busy ledger did not take, is sent again after a delay
 /// that doubles, or after what the ledger asks for. Your observers of groups get only outcomes after which it is not
 /// sent again.
 ///
-/// A service stops at a batch that the ledger refuses again and again, and at one whose outcome is ambiguous: it is
-/// never sent again by itself. It goes on with [`send_again`](Self::send_again) or [`give_up`](Self::give_up).
+/// A service stops at a batch that the ledger refuses again and again, and at a batch whose outcome is ambiguous, because
+/// that could be applied twice. It continues after [`send_again`](Self::send_again) or [`give_up`](Self::give_up).
 ///
-/// What waits is in memory, so your queue must not return batches for a limited time only: each try counts as if
-/// the batch had been taken then. Clones share the queue.
+/// Waiting batches are kept in memory. Your queue must not lend batches for a limited time, because each try counts as
+/// if the batch had been taken then. Clones share the queue.
 ///
 /// ```
 /// use grid_batch_core::{GlobalScopeId, ledger::Submission, queue::DelayOptions};
@@ -80,7 +80,7 @@ impl<S: ScopeId> RetryQueue<S> {
     /// is not polled.
     pub const MOST_BEHIND: usize = 1_000;
 
-    /// A queue around this one.
+    /// A retry queue around this queue.
     pub fn new<Q>(queue: Q, options: DelayOptions) -> Self
     where
         Q: IntoIterator<Item = Submission<S>, IntoIter: Send + 'static>,
@@ -124,13 +124,13 @@ impl<S: ScopeId> RetryQueue<S> {
         retries.services.values().filter_map(outcome).collect()
     }
 
-    /// Sends the batch again at which this service has stopped. If its outcome is ambiguous, there must be evidence
-    /// that the ledger does not have it. Returns whether the service had stopped.
+    /// Sends the batch again at which this service has stopped. If the outcome was ambiguous, the caller must have
+    /// evidence that the ledger does not have the batch. Returns whether the service had stopped.
     pub fn send_again(&self, service_id: &ServiceId) -> bool {
         self.resume(service_id, Retries::send_again)
     }
 
-    /// Gives up the batch at which this service has stopped, and lets the next one go. Returns whether it had stopped.
+    /// Gives up the batch at which this service has stopped, and sends the next one. Returns whether it had stopped.
     pub fn give_up(&self, service_id: &ServiceId) -> bool {
         self.resume(service_id, Retries::go_on)
     }
@@ -167,7 +167,7 @@ impl<S: ScopeId> RetryQueue<S> {
         }
     }
 
-    /// What happens to the batch after this outcome. `None`: the outcome is not about the batch that is being sent.
+    /// The next step of the batch after this outcome. `None`: the outcome is not about the batch that is being sent.
     pub(crate) fn next_step(&self, outcome: &SubmissionOutcome<S>) -> Option<NextStep> {
         let mut retries = lock(&self.shared.retries);
         let failed = retries.being_sent(outcome)?.failed;
@@ -194,7 +194,7 @@ impl<S: ScopeId> RetryQueue<S> {
                 warn!(
                     batch_id = outcome.batch_header.as_str(), service:% = service_id,
                     outcome:% = outcome.answer.outcome;
-                    "the service stops at a batch until it is told to send it again or to give it up"
+                    "the service stops at a batch until the program sends it again or gives it up"
                 );
             }
         }

@@ -26,7 +26,7 @@ pub(crate) fn ledger_kinds() -> String {
     LedgerType::kinds(registered())
 }
 
-/// What help says of the other settings.
+/// The help text about the other settings.
 pub(crate) const OF_SETTINGS: &str =
     "Every setting that `grid-batch config reference` describes is also a flag.";
 

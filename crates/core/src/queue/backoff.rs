@@ -2,23 +2,23 @@ use std::time::Duration;
 
 /// Exponential backoff: each delay is twice the last one.
 ///
-/// With jitter, the delay that is used lies between half of that and all of it, so that callers that
-/// failed together do not retry together.
+/// With jitter, the delay is between half of that and all of it, so that callers that failed together do not retry
+/// together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The delay after the first failure.
     pub first: Duration,
-    /// No delay is longer.
+    /// The limit on delays.
     pub longest: Duration,
 }
 
 impl Backoff {
-    /// The delay without jitter after one more failure than this many.
+    /// The delay without jitter after `earlier` failures and one more.
     pub fn whole_delay(self, earlier: u32) -> Duration {
         self.first.saturating_mul(2_u32.saturating_pow(earlier)).min(self.longest)
     }
 
-    /// The delay with jitter after one more failure than this many. `random` is at least 0 and less than 1.
+    /// The delay with jitter after `earlier` failures and one more. `random` is at least 0 and less than 1.
     pub fn delay(self, earlier: u32, random: f64) -> Duration {
         let whole = self.whole_delay(earlier);
         let half = whole / 2;

@@ -5,26 +5,26 @@ use crate::batches::Deadline;
 use crate::ledger::{Outcome, SubmissionAnswer};
 use crate::queue::Backoff;
 
-/// How long batches wait that the ledger certainly did not accept, and when they are held.
+/// Delays for batches that the ledger certainly did not accept, and when these are held.
 #[derive(Debug, Clone)]
 pub struct DelayOptions {
-    /// The delay after the first such attempt. Each one in a row after it is twice as long.
+    /// The delay after the first such attempt. Each further one in a row is twice as long.
     pub first: Duration,
-    /// No delay is longer, except one that the ledger asks for.
+    /// The limit on delays, except one that the ledger asks for.
     pub longest: Duration,
     /// The longest delay that the ledger can ask for.
     pub retry_after_limit: Duration,
-    /// A batch is held when the ledger has refused it this often, without another answer in between.
+    /// A batch is held when the ledger has refused it this many times without another answer in between.
     pub refusals_before_hold: u32,
-    /// A batch without a deadline that the ledger refuses as it is, is held at the last try within this time.
+    /// A batch without a deadline that gets *batch refused* is held at the last try within this time.
     pub hold_after: Duration,
     /// Makes the random part of the delays repeatable.
     pub seed: Option<u64>,
 }
 
-/// What a delay that the ledger asks for may be longer: this part of it.
+/// A delay that the ledger asks for is extended by a random time of up to one in this many parts of it.
 const RANDOM_SHARE: u32 = 10;
-/// A single refusal never holds a batch, however short the time until a hold is.
+/// However short the time until a hold is, a single refusal never holds a batch.
 const LEAST_REFUSALS: u32 = 2;
 
 impl Default for DelayOptions {
@@ -41,13 +41,13 @@ impl Default for DelayOptions {
 }
 
 impl DelayOptions {
-    /// No delay is longer, also if the ledger asks for it, except that of a batch that a gate parked.
+    /// The limit on all delays, including one that the ledger asks for, except that of a batch that a gate has parked.
     pub fn longest_delay(&self) -> Duration {
         let asked = self.retry_after_limit;
         self.longest.max(self.first).max(asked.saturating_add(asked / RANDOM_SHARE))
     }
 
-    /// Whether the ledger asks for a longer delay than it gets.
+    /// Whether the ledger asks for a longer delay than the limit.
     pub fn is_cut(&self, answer: &SubmissionAnswer) -> bool {
         !answer.outcome.is_parked()
             && answer.retry_after.is_some_and(|asked| asked > self.retry_after_limit)
@@ -57,9 +57,9 @@ impl DelayOptions {
         Backoff { first: self.first, longest: longest.max(self.first) }
     }
 
-    /// Why a batch is held that was refused `earlier` times in a row before this outcome. One with a deadline is tried
-    /// longer, so that its deadline can end it without an operator. It is held in the end, because its ledger may not
-    /// tell its position, or the deadline may be far.
+    /// Why a batch is held that was refused `earlier` times in a row before this outcome. A batch with a deadline is tried
+    /// for longer, so that its deadline can end it without an operator. It is held eventually, because its ledger may
+    /// not report its position, or the deadline may be far away.
     fn hold(
         &self,
         outcome: Outcome,
@@ -79,8 +79,8 @@ impl DelayOptions {
         }
     }
 
-    /// How many refusals of a batch as it is fit into the time until it is held. They are counted, and no
-    /// time is compared: an outage between two of them is no refusal.
+    /// How many *batch refused* outcomes fit into the time until the batch is held. They are counted instead of
+    /// measuring time, because an outage between two of them is not a refusal.
     fn batch_refusals_before_hold(&self, deadline: Option<Deadline>) -> u32 {
         let Self { refusals_before_hold, hold_after, longest, .. } = *self;
         if deadline.is_some() {
@@ -98,7 +98,7 @@ impl DelayOptions {
     }
 }
 
-/// How many attempts of a batch in a row the ledger certainly did not accept.
+/// Counts the attempts of a batch in a row that the ledger certainly did not accept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FailedAttempts {
     /// All of them since a gate last parked it. Each doubles the next delay.
@@ -108,8 +108,8 @@ pub struct FailedAttempts {
 }
 
 impl FailedAttempts {
-    /// With one more attempt, which ended like this. A closed gate is no failure, and any other end of an attempt
-    /// begins a new series.
+    /// The counts with one more attempt, which had this outcome. A closed gate is not a failure; it and outcomes after
+    /// which the batch is not sent again begin a new series.
     #[must_use]
     pub fn with(self, outcome: Outcome) -> Self {
         let delays = self.delays.saturating_add(1);
@@ -132,7 +132,7 @@ impl FailedAttempts {
 /// What happens to a batch after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
-    /// The attempt says nothing about sending it again: the ledger has the batch, may have it or has rejected it.
+    /// It is not sent again because of this attempt: the ledger has the batch, may have it or has rejected it.
     Report,
     /// It is sent again after this delay.
     Retry(Duration),
@@ -143,23 +143,23 @@ pub enum NextStep {
 /// Why a batch is held after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldCause {
-    /// The ledger has refused the caller or the address this often in a row.
+    /// The ledger has refused the caller or the address this many times in a row.
     Refused {
-        /// How often.
+        /// The number of refusals.
         times: u32,
     },
-    /// The ledger has refused this batch as it is, this often in a row.
+    /// The outcome was *batch refused* this many times in a row.
     RefusedBatch {
-        /// How often.
+        /// The number of refusals.
         times: u32,
     },
     /// Nothing proves that the ledger has not applied it before.
     NotProvedNew,
 }
 
-/// The rule by which batches are sent again that the ledger certainly did not accept.
+/// Decides when batches that the ledger certainly did not accept are sent again.
 ///
-/// Its delays are partly random, so that services that were delayed together do not all come back at once.
+/// Its delays are partly random, so that services that were delayed together are not all tried again at once.
 ///
 /// ```
 /// use std::time::Duration;
@@ -184,13 +184,13 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The rule with these options.
+    /// A policy with these options.
     pub fn new(options: DelayOptions) -> Self {
         Self { options, unanswered: UnansweredTries::default() }
     }
 
-    /// What happens to a batch with this deadline after an attempt with this answer, of which `earlier` had failed in
-    /// a row before. `random` is at least 0 and less than 1.
+    /// The next step of a batch with this deadline after an attempt with this answer, if the attempts counted in
+    /// `earlier` had failed before it. `random` is at least 0 and less than 1.
     pub fn next_step(
         &mut self,
         answer: &SubmissionAnswer,
@@ -208,7 +208,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The gate that parked a batch decides alone when it is tried again.
+    /// The delay after an attempt. If a gate has parked the batch, only the gate decides when it is tried again.
     fn delay(
         &mut self,
         answer: &SubmissionAnswer,
@@ -220,7 +220,7 @@ impl RetryPolicy {
         let delay_up_to = |longest| options.backoff(longest).delay(earlier, random);
         match (answer.outcome, answer.retry_after) {
             (Outcome::Parked | Outcome::PoolParked, Some(retry_after)) => retry_after,
-            // No node has answered: when one does again, the batch goes on soon.
+            // No node has answered. When one answers again, the batch is tried soon.
             (Outcome::NotSent, None) => delay_up_to(unanswered.longest_delay(now, options.longest)),
             (Outcome::Busy, Some(asked))
                 if answer.status.is_none() && asked <= UnansweredTries::SOON =>
@@ -237,8 +237,8 @@ impl RetryPolicy {
     }
 }
 
-/// Counts tries to send batches to nodes that do not answer. Each try is a write to the store, so only some are
-/// repeated soon.
+/// Counts tries to send batches to nodes that do not answer. Each try writes to the store, so only some are repeated
+/// soon.
 #[derive(Debug, Default)]
 struct UnansweredTries {
     second: Option<MonotonicTime>,

@@ -6,8 +6,12 @@ use grid_batch_settings::{ConfigError, GivenValue, Setting, SettingValues, setti
 
 pub use key_source::{KeySource, PasswordSource};
 
-/// The longest value of many settings: with a longer one, given by mistake, the server would stand still for as long.
+/// The maximum of many settings. With a longer value, set by mistake, the server would stand still for that long.
 const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// Balances change more slowly than the gas price and need more requests, so they are read at a multiple of its
+/// interval.
+const BALANCE_INTERVALS: u32 = 6;
 
 settings! {
     /// The chain, and the price of gas.
@@ -161,9 +165,9 @@ impl EvmSettings {
         Ok(settings)
     }
 
-    /// How often balances and the gas price are read: they change more slowly than the gas price, and take more requests.
+    /// How often balances and the gas price are read.
     pub fn balance_interval(&self) -> Duration {
-        self.testing.balance_interval.unwrap_or(self.chain.gate_interval * 6)
+        self.testing.balance_interval.unwrap_or(self.chain.gate_interval * BALANCE_INTERVALS)
     }
 
     /// Each pool's gas admin must be configured.
