@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::{BatchKind, Harness, NotPossible, TestBatch, configuration, operator::Operator};
 
 /// Longer than any condition takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(90);
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// A batch may be held for at most this long, after which evidence must have released it.
 const LONGEST_HOLD: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// Longer than any condition takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(40);
+const LIMIT: Duration = Duration::from_secs(90);
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits until the condition holds. Panics with its description if it does not hold in time.
