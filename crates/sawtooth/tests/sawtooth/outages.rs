@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::batches::{Nodes, SERVICE, batch, submission, unresolved};
 
-const REQUEST_TIMEOUT: Duration = Duration::from_millis(200);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 const PENDING_FOR: Duration = Duration::from_secs(60);
 

@@ -53,7 +53,7 @@ impl TestLedger {
         let sim = configure(builder).start().unwrap();
         let urls = [sim.url()].into_iter().chain(others);
         let http = HttpOptions {
-            request_timeout: Duration::from_millis(500),
+            request_timeout: Duration::from_secs(2),
             max_response_bytes: 1_000_000,
             ..HttpOptions::default()
         };
