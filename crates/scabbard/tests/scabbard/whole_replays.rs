@@ -15,7 +15,7 @@ const LOST: u32 = 1_000;
 async fn lost_after(count: u32) -> TestLedger {
     let ledger = TestLedger::with(|ledger| ledger.pending_for(SECOND), []);
     for number in 0..count {
-        ledger.send(number).await;
+        assert_eq!(ledger.send(number).await, Outcome::Accepted);
         ledger.advance(1);
     }
     assert_eq!(ledger.send(LOST).await, Outcome::Accepted);
