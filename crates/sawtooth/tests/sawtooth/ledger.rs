@@ -45,7 +45,7 @@ fn start_slow() -> TestLedger {
 impl TestLedger {
     /// Uses an adapter with a short request timeout.
     fn with_short_timeout(mut self) -> Self {
-        let request_timeout = Duration::from_secs(1);
+        let request_timeout = Duration::from_secs(3);
         let http = HttpOptions { request_timeout, ..HttpOptions::default() };
         self.sawtooth =
             Sawtooth::new(SawtoothOptions { http, ..SawtoothOptions::default() }, Nodes::none())
