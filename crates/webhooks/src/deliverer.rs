@@ -62,12 +62,12 @@ impl Deliverer {
             connect_timeout: options.request_timeout.min(HttpOptions::default().connect_timeout),
             request_timeout: options.request_timeout,
             max_response_bytes: MAX_RESPONSE_BYTES,
+            tls: options.tls.clone(),
             ..HttpOptions::default()
         };
         let allowed = options.allowed.clone();
-        let client = HttpClient::new(&http)
-            .map_err(failed)?
-            .with_allowed_addresses(move |address| allowed.allows(address));
+        let allows = move |address| allowed.allows(address);
+        let client = HttpClient::with_allowed_addresses(&http, allows).map_err(failed)?;
         let wake = Arc::new(Notify::new());
         let woken = Arc::clone(&wake);
         stores.events.on_events(Arc::new(move || woken.notify_one()));

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use grid_batch_http::TlsOptions;
 use grid_batch_support::{Backoff, rng};
 
 use crate::AllowedNetworks;
@@ -19,6 +20,8 @@ pub struct DeliveryOptions {
     pub poll_interval: Duration,
     /// The private networks to which events may be sent.
     pub allowed: AllowedNetworks,
+    /// Whom TLS trusts.
+    pub tls: TlsOptions,
 }
 
 impl Default for DeliveryOptions {
@@ -30,6 +33,7 @@ impl Default for DeliveryOptions {
             request_timeout: Duration::from_secs(15),
             poll_interval: Duration::from_secs(1),
             allowed: AllowedNetworks::default(),
+            tls: TlsOptions::default(),
         }
     }
 }

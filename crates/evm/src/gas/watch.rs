@@ -98,7 +98,7 @@ impl GasWatch {
     fn nodes(&self) -> Vec<NodeClient> {
         let Some(first) = self.accounts.first() else { return Vec::new() };
         let urls = self.context.nodes.status_urls(first.account.service_id().as_str(), "");
-        let client = |url| NodeClient::new(self.context.watch_http.clone(), url);
+        let client = |url| NodeClient::new(self.context.http.clone(), url);
         urls.into_iter().map(client).collect()
     }
 

@@ -53,7 +53,7 @@ impl EvmSetup {
     /// Reads the keys.
     pub fn new(settings: &EvmSettings, connections: EvmConnections) -> Result<Self, EvmSetupError> {
         let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
-            gas_admins::signers(settings, &connections.http)?.into_iter().unzip();
+            gas_admins::signers(settings, &connections.http.without_headers())?.into_iter().unzip();
         let rules = pools::rules(settings, &names, &signers)?;
         let beneficiaries = payments::beneficiaries(settings, &rules)?;
         let rules = rules.with_beneficiaries(beneficiaries);

@@ -42,7 +42,6 @@ impl Config {
     pub(crate) fn websocket_options(&self) -> WebSocketOptions {
         WebSocketOptions {
             silence_timeout: self.testing.silence_timeout,
-            nodes: self.nodes.clone(),
             ..WebSocketOptions::default()
         }
     }
