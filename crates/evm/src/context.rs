@@ -2,7 +2,7 @@ use std::{collections::HashMap, iter, mem, sync::Arc};
 
 use alloy_primitives::Address;
 use grid_batch_core::{BatchError, BatchResult, ItemId, MonotonicTime, ServiceId};
-use grid_batch_http::{HttpClient, HttpError};
+use grid_batch_http::{HttpClient, HttpError, HttpRequests};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
@@ -48,7 +48,7 @@ pub(crate) struct EvmContext {
     pub(crate) skipped_nodes: SkippedNodes,
     /// Each runtime has connections of its own, so the shutdown of a poller does not interrupt a transaction that is
     /// being sent.
-    pub(crate) http: HttpClient,
+    pub(crate) http: Arc<dyn HttpRequests>,
     pub(crate) store: AsyncSigningStore,
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
 }
@@ -58,8 +58,8 @@ impl EvmContext {
         mut options: EvmOptions,
         store: Arc<dyn SigningStore>,
         nodes: Arc<dyn StatusUrlResolver>,
+        http: Arc<dyn HttpRequests>,
     ) -> Result<Self, HttpError> {
-        let http = HttpClient::new(&options.http)?;
         Ok(Self {
             signers: mem::take(&mut options.signers).into_iter().map(by_account).collect(),
             price_source: price_source(&options)?,
@@ -173,7 +173,6 @@ impl EvmContext {
     /// The nodes to ask about a batch, in order of preference.
     pub(crate) fn nodes_for(
         &self,
-        http: &HttpClient,
         service_id: &ServiceId,
         batch_id: &ItemId,
     ) -> BatchResult<Vec<NodeClient>> {
@@ -182,7 +181,12 @@ impl EvmContext {
             let reason = format!("no node is configured for service {service_id}");
             return Err(BatchError::InternalError(reason));
         }
-        Ok(urls.into_iter().map(|url| NodeClient::new(http.clone(), url)).collect())
+        Ok(urls.into_iter().map(|url| self.node(url)).collect())
+    }
+
+    /// The node at this URL.
+    pub(crate) fn node(&self, url: impl Into<String>) -> NodeClient {
+        NodeClient::new(Arc::clone(&self.http), url)
     }
 }
 
@@ -192,7 +196,7 @@ fn by_account(signer: Arc<dyn TransactionSigner>) -> (Address, AccountSigner) {
 
 fn price_source(options: &EvmOptions) -> Result<GasPriceSource, HttpError> {
     let Some(oracle) = options.oracle.clone() else { return Ok(GasPriceSource::Node) };
-    let oracle = Oracle::new(HttpClient::new(&options.http.without_headers())?, oracle);
+    let oracle = Oracle::new(Arc::new(HttpClient::new(&oracle.http)?), oracle);
     Ok(if options.oracle_first {
         GasPriceSource::OracleFirst(oracle)
     } else {

@@ -54,12 +54,6 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// The same without further headers, for a server that must not get them.
-    #[must_use]
-    pub fn without_headers(&self) -> Self {
-        Self { headers: HttpHeaders::default(), ..self.clone() }
-    }
-
     /// The maximum duration of connecting. It ends before a short time for the whole request, so that a request that
     /// was not sent is known as such.
     pub(crate) fn longest_connecting(&self) -> Duration {
@@ -137,9 +131,10 @@ impl HttpClient {
         let limit = self.options.request_timeout;
         let url = parse(url, HTTP_SCHEMES)?;
         let origin = origin_of(&url);
-        let sent = self.send(method, url, headers, body.map(Bytes::from), self.deadline()).await;
-        self.report(&origin, sent.as_ref().map(|response| response.status().as_u16()));
-        Ok(StreamedResponse::new(sent?, limit))
+        let sent = self.send(method, url, headers, body.map(Bytes::from)).await;
+        let status = sent.as_ref().map(|(response, _)| response.status().as_u16());
+        self.report(&origin, status);
+        Ok(StreamedResponse::new(sent?.0, limit))
     }
 
     async fn execute(
@@ -180,8 +175,7 @@ impl HttpClient {
         headers: &[(&str, &str)],
         body: Option<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
-        let deadline = self.deadline();
-        let response = self.send(method, url, headers, body, deadline).await?;
+        let (response, deadline) = self.send(method, url, headers, body).await?;
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let status = response.status().as_u16();
         let body = timeout_at(deadline, read(response, self.options.max_response_bytes)).await;
@@ -192,23 +186,21 @@ impl HttpClient {
         })
     }
 
-    /// Sends the request, and returns when the head of the response has arrived.
+    /// Sends the request. Returns when the head of the response has arrived, with the deadline of the whole response,
+    /// which begins once certificates are read: a request that is not sent yet must not count as timed out.
     async fn send(
         &self,
         method: Method,
         url: Url,
         headers: &[(&str, &str)],
         body: Option<Bytes>,
-        deadline: Instant,
-    ) -> Result<Response, HttpError> {
-        let client = self.connections.client(&url)?;
+    ) -> Result<(Response, Instant), HttpError> {
+        let client = self.connections.client(&url).await?;
         let request = new_request(&client, method, url, headers, body.map(Body::from))?;
+        let deadline = Instant::now() + self.options.request_timeout;
         let sent = timeout_at(deadline, client.execute(request)).await;
-        sent.map_err(|_| self.timed_out())?.map_err(|error| HttpError::from_reqwest(&error))
-    }
-
-    fn deadline(&self) -> Instant {
-        Instant::now() + self.options.request_timeout
+        let sent = sent.map_err(|_| self.timed_out())?;
+        Ok((sent.map_err(|error| HttpError::from_reqwest(&error))?, deadline))
     }
 
     fn timed_out(&self) -> HttpError {

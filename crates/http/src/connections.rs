@@ -13,16 +13,13 @@ use reqwest::{
     dns::{Addrs, Name, Resolve, Resolving},
     redirect, retry,
 };
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use tokio::{
     net::lookup_host,
     runtime::{Handle, Id},
 };
 
-use crate::{
-    HttpError, HttpOptions,
-    tls::{add_system, authorities, client_config},
-};
+use crate::{HttpError, HttpOptions, tls::TlsParts};
 
 /// Which addresses are connected to; by default all.
 #[derive(Clone, Default)]
@@ -45,9 +42,7 @@ impl AllowedAddresses {
 /// The tasks of a connection run on the runtime that opened it, so each runtime has connections of its own.
 pub(crate) struct Connections {
     options: HttpOptions,
-    /// Those that the options name.
-    authorities: RootCertStore,
-    without_system: ClientConfig,
+    tls: TlsParts,
     /// The proxies of the environment.
     proxies: Matcher,
     allowed: AllowedAddresses,
@@ -68,19 +63,17 @@ impl Connections {
     const MOST: usize = 16;
 
     pub(crate) fn new(options: &HttpOptions, allowed: AllowedAddresses) -> Result<Self, HttpError> {
-        let authorities = authorities(&options.tls)?;
         Ok(Self {
             options: options.clone(),
-            without_system: client_config(&options.tls, authorities.clone())?,
-            authorities,
+            tls: TlsParts::read(&options.tls)?,
             proxies: Matcher::from_env(),
             allowed,
             opened: Mutex::default(),
         })
     }
 
-    /// The client for requests to this URL.
-    pub(crate) fn client(&self, url: &Url) -> Result<Client, HttpError> {
+    /// The client for requests to this URL. The first with TLS reads the certificates of the system.
+    pub(crate) async fn client(&self, url: &Url) -> Result<Client, HttpError> {
         let address = address_of(url);
         if address.is_some_and(|address| !self.allowed.allows(address)) {
             return Err(HttpError::NotSent(NOT_ALLOWED.to_owned()));
@@ -91,14 +84,18 @@ impl Connections {
         let is_encrypted = |proxy: Intercept| proxy.uri().scheme_str() == Some("https");
         let with_system = url.scheme() == "https" || proxy.is_some_and(is_encrypted);
         let runtime = Handle::current().id();
-        let mut opened = lock(&self.opened);
-        let known = opened.iter().find(|it| {
+        let is_wanted = |it: &&Opened| {
             it.runtime == runtime && it.by_proxy == by_proxy && it.with_system == with_system
-        });
-        if let Some(known) = known {
+        };
+        if let Some(known) = lock(&self.opened).iter().find(is_wanted) {
             return Ok(known.client.clone());
         }
-        let client = self.new_client(by_proxy, with_system)?;
+        let client = self.new_client(by_proxy, self.tls.config(with_system).await?)?;
+        let mut opened = lock(&self.opened);
+        // Another request may have made it meanwhile.
+        if let Some(known) = opened.iter().find(is_wanted) {
+            return Ok(known.client.clone());
+        }
         if opened.len() == Self::MOST {
             opened.remove(0);
         }
@@ -110,13 +107,8 @@ impl Connections {
         self.proxies.intercept(&url.as_str().parse().ok()?)
     }
 
-    fn new_client(&self, by_proxy: bool, with_system: bool) -> Result<Client, HttpError> {
+    fn new_client(&self, by_proxy: bool, tls: ClientConfig) -> Result<Client, HttpError> {
         let options = &self.options;
-        let tls = if with_system {
-            client_config(&options.tls, add_system(self.authorities.clone())?)?
-        } else {
-            self.without_system.clone()
-        };
         let builder = Client::builder()
             .tls_backend_preconfigured(tls)
             .default_headers(options.headers.0.clone())

@@ -49,16 +49,17 @@ impl HttpError {
     }
 }
 
-/// What an error of reqwest says about the request. A text of its own would show the URL, which may have secrets.
+/// What an error of reqwest says about the request. Its own text would show the URL, which may contain secrets.
 impl HttpError {
     pub(crate) fn from_reqwest(error: &reqwest::Error) -> Self {
         let reason = Self::reason(error);
         if error.is_builder() {
             return Self::InvalidRequest(reason);
         }
-        // The connection was closed before hyper had begun to write the request.
-        let is_unsent = find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled);
-        if error.is_connect() || is_unsent {
+        // hyper cancels a request only if the connection closed before it had begun to write it. Errors of a response
+        // may say the same of something else, such as an upgrade.
+        let is_canceled = || find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled);
+        if error.is_request() && (error.is_connect() || is_canceled()) {
             return Self::NotSent(reason);
         }
         Self::NoResponse(reason)

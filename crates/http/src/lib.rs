@@ -26,6 +26,6 @@ pub use requests::HttpRequests;
 pub use response::HttpResponse;
 pub use streamed::StreamedResponse;
 pub use submission::submission_answer;
-pub use tls::TlsOptions;
+pub use tls::{Pem, TlsOptions};
 pub use url::{join, origin};
 pub use websocket::{TextFrames, WebSocketOptions};

@@ -10,7 +10,7 @@ use futures_util::{
     stream::{BoxStream, unfold},
 };
 use grid_batch_core::ledger::{SocketMessage, SocketMessages};
-use reqwest::{Method, Response, StatusCode, Upgraded, Url};
+use reqwest::{Client, Method, Response, StatusCode, Upgraded, Url};
 use tokio::{pin, runtime::Handle, time::timeout};
 use tokio_tungstenite::{
     WebSocketStream,
@@ -149,10 +149,15 @@ impl HttpClient {
         let limit = options.open_timeout;
         let url = websocket_url(url)?;
         let node = origin_of(&url);
-        let opened = timeout(limit, self.open_socket(url, headers, texts, options)).await;
-        let opened = opened.unwrap_or_else(|_| {
-            Err(HttpError::TimedOut(format!("the websocket did not open within {limit:?}")))
-        });
+        let opened = match self.connections.client(&url).await {
+            Ok(client) => {
+                let opening = open_socket(&client, url, headers, texts, options);
+                timeout(limit, opening).await.unwrap_or_else(|_| {
+                    Err(HttpError::TimedOut(format!("the websocket did not open within {limit:?}")))
+                })
+            }
+            Err(error) => Err(error),
+        };
         match opened {
             Ok(socket) => Ok((socket, node)),
             Err(error) => {
@@ -161,48 +166,51 @@ impl HttpClient {
             }
         }
     }
+}
 
-    async fn open_socket(
-        &self,
-        url: Url,
-        headers: &[(&str, &str)],
-        texts: &[&str],
-        options: &WebSocketOptions,
-    ) -> Result<ClosedOnDrop, HttpError> {
-        let key = generate_key();
-        let handshake = [
-            ("connection", "Upgrade"),
-            ("upgrade", "websocket"),
-            ("sec-websocket-version", "13"),
-            ("sec-websocket-key", &key),
-        ];
-        let response = self.upgrade(url, &[headers, &handshake].concat()).await?;
-        check_handshake(&response, &key)?;
-        let stream = response.upgrade().await.map_err(|error| HttpError::from_reqwest(&error))?;
-        let limit = Some(options.max_text_bytes);
-        let config = WebSocketConfig::default()
-            .max_message_size(limit)
-            .max_frame_size(limit)
-            .read_buffer_size(BUFFER_BYTES)
-            .write_buffer_size(BUFFER_BYTES);
-        let mut open = WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await;
-        for text in texts {
-            open.send(Message::text(*text)).await.map_err(from_tungstenite)?;
+async fn open_socket(
+    client: &Client,
+    url: Url,
+    headers: &[(&str, &str)],
+    texts: &[&str],
+    options: &WebSocketOptions,
+) -> Result<ClosedOnDrop, HttpError> {
+    let key = generate_key();
+    let handshake = [
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", &key),
+    ];
+    let response = upgrade(client, url, &[headers, &handshake].concat()).await?;
+    check_handshake(&response, &key)?;
+    let stream = response.upgrade().await.map_err(|error| HttpError::from_reqwest(&error))?;
+    let limit = Some(options.max_text_bytes);
+    let config = WebSocketConfig::default()
+        .max_message_size(limit)
+        .max_frame_size(limit)
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES);
+    let mut open = WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await;
+    for text in texts {
+        open.send(Message::text(*text)).await.map_err(from_tungstenite)?;
+    }
+    Ok(ClosedOnDrop(Some(open)))
+}
+
+/// Sends the request for a websocket.
+async fn upgrade(
+    client: &Client,
+    url: Url,
+    headers: &[(&str, &str)],
+) -> Result<Response, HttpError> {
+    let request = new_request(client, Method::GET, url, headers, None)?;
+    client.execute(request).await.map_err(|error| {
+        match find::<hyper::Error>(&error).filter(|error| error.is_parse()) {
+            Some(error) => HttpError::InvalidData(error.to_string()),
+            None => HttpError::from_reqwest(&error),
         }
-        Ok(ClosedOnDrop(Some(open)))
-    }
-
-    /// Sends the request for a websocket.
-    async fn upgrade(&self, url: Url, headers: &[(&str, &str)]) -> Result<Response, HttpError> {
-        let client = self.connections.client(&url)?;
-        let request = new_request(&client, Method::GET, url, headers, None)?;
-        client.execute(request).await.map_err(|error| {
-            match find::<hyper::Error>(&error).filter(|error| error.is_parse()) {
-                Some(error) => HttpError::InvalidData(error.to_string()),
-                None => HttpError::from_reqwest(&error),
-            }
-        })
-    }
+    })
 }
 
 /// The URL of the request that opens a websocket.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_http::TlsOptions;
+use grid_batch_http::{HttpHeaders, TlsOptions};
 use grid_batch_support::{Backoff, rng};
 
 use crate::AllowedNetworks;
@@ -20,7 +20,9 @@ pub struct DeliveryOptions {
     pub poll_interval: Duration,
     /// The private networks to which events may be sent.
     pub allowed: AllowedNetworks,
-    /// Whom TLS trusts.
+    /// Further headers of each request.
+    pub headers: HttpHeaders,
+    /// What TLS uses.
     pub tls: TlsOptions,
 }
 
@@ -33,6 +35,7 @@ impl Default for DeliveryOptions {
             request_timeout: Duration::from_secs(15),
             poll_interval: Duration::from_secs(1),
             allowed: AllowedNetworks::default(),
+            headers: HttpHeaders::default(),
             tls: TlsOptions::default(),
         }
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use grid_batch_http::{HttpClient, HttpError, TextFrames, WebSocketOptions};
+use grid_batch_http::{HttpError, HttpRequests, TextFrames, WebSocketOptions};
 use log::debug;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -29,7 +29,7 @@ impl HeadSubscription {
         self.frames.is_some()
     }
 
-    pub(super) async fn open_if_due(&mut self, http: &HttpClient, url: &str) {
+    pub(super) async fn open_if_due(&mut self, http: &dyn HttpRequests, url: &str) {
         if self.is_open() || Instant::now() < self.due {
             return;
         }
@@ -60,7 +60,7 @@ impl HeadSubscription {
     }
 }
 
-async fn open(http: &HttpClient, url: &str) -> Result<TextFrames, HttpError> {
+async fn open(http: &dyn HttpRequests, url: &str) -> Result<TextFrames, HttpError> {
     let options =
         WebSocketOptions { open_timeout: Duration::from_secs(2), ..WebSocketOptions::default() };
     let mut frames = http.open_websocket(url, &[], &[SUBSCRIBE], &options).await?;
@@ -84,7 +84,7 @@ fn is_block(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_http::HttpOptions;
+    use grid_batch_http::{HttpClient, HttpOptions};
     use grid_batch_test_chain::{Anvil, AnvilOptions, Mining};
 
     use super::*;

@@ -1,6 +1,8 @@
 //! TLS. The trusted certificates are read from an environment variable, so each test runs in a process
 //! of its own.
 
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt;
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -10,7 +12,7 @@ use std::{
 
 use futures_util::{SinkExt, StreamExt};
 use grid_batch_http::{
-    HttpClient, HttpError, HttpOptions, HttpResponse, TlsOptions, WebSocketOptions,
+    HttpClient, HttpError, HttpOptions, HttpResponse, Pem, TlsOptions, WebSocketOptions,
 };
 use rustls::{
     RootCertStore, ServerConfig,
@@ -87,7 +89,7 @@ async fn websocket_opens_over_tls() {
 
 /// Options that trust the authority in this file besides those of the system.
 pub fn trusting(file: &str) -> HttpOptions {
-    let authorities = fs::read_to_string(certificate(file)).unwrap();
+    let authorities = vec![Pem::File(certificate(file))];
     let tls = TlsOptions { authorities, ..TlsOptions::default() };
     HttpOptions { tls, ..HttpOptions::default() }
 }
@@ -116,7 +118,8 @@ async fn server_that_requires_a_certificate_gets_it() {
     let result = HttpClient::new(&options).unwrap().post(&url, &[], "batch").await;
     assert!(result.is_err_and(|error| error.is_no_answer()));
 
-    options.tls.client_certificate = fs::read_to_string(certificate("client.pem")).unwrap();
+    let shown = fs::read_to_string(certificate("client.pem")).unwrap();
+    options.tls.client_certificate = Some(Pem::Text(shown));
     let client = HttpClient::new(&options).unwrap();
     assert_eq!(client.get(&url, &[]).await.unwrap().status, 200);
     for shown in [format!("{options:?}"), format!("{client:?}")] {
@@ -126,18 +129,36 @@ async fn server_that_requires_a_certificate_gets_it() {
 
 #[test]
 fn unusable_certificates_are_refused() {
-    let refused = |authorities: &str, client_certificate: &str| {
-        let (authorities, client_certificate) =
-            (authorities.to_owned(), client_certificate.to_owned());
-        let tls = TlsOptions { authorities, client_certificate };
+    let refused = |tls: TlsOptions| {
         let error = HttpClient::new(&HttpOptions { tls, ..HttpOptions::default() }).unwrap_err();
         assert!(matches!(error, HttpError::Client(_)), "{error}");
         error.to_string()
     };
-    assert!(refused("no PEM", "").contains("no certificate of an authority in PEM"));
-    assert!(refused("", "no PEM").contains("no certificate of the client in PEM"));
-    let authority = fs::read_to_string(certificate("ca.pem")).unwrap();
-    assert!(refused("", &authority).contains("cannot read the key of the client"));
+    let authority = |pem| refused(TlsOptions { authorities: vec![pem], client_certificate: None });
+    let client =
+        |pem| refused(TlsOptions { authorities: Vec::new(), client_certificate: Some(pem) });
+    let none = "cannot read the certificate of an authority: there is none";
+    assert!(authority(Pem::Text("no PEM".to_owned())).contains(none));
+    assert!(authority(Pem::File(certificate("missing.pem"))).contains("missing.pem: "));
+    let without_key = fs::read_to_string(certificate("ca.pem")).unwrap();
+    assert!(client(Pem::Text(without_key)).contains("cannot read the key of the client"));
+    assert!(client(Pem::File(certificate("missing.pem"))).contains("missing.pem"));
+}
+
+#[cfg(unix)]
+#[test]
+fn key_that_other_users_can_read_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("client.pem");
+    fs::copy(certificate("client.pem"), &file).unwrap();
+    let client = |mode| {
+        fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+        let client_certificate = Some(Pem::File(file.clone()));
+        let tls = TlsOptions { client_certificate, ..TlsOptions::default() };
+        HttpClient::new(&HttpOptions { tls, ..HttpOptions::default() })
+    };
+    assert!(client(0o644).unwrap_err().to_string().contains("chmod 600"));
+    client(0o600).unwrap();
 }
 
 /// Whether this process trusts the certificates in the file. If not, runs the test in a process that does.
