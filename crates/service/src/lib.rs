@@ -5,8 +5,9 @@ mod server;
 
 pub use config::{
     AccessConfig, ClaimsConfig, Config, EventsConfig, FactsFn, GeneralConfig, HttpConfig,
-    IntakeConfig, LedgerConfig, LedgerType, OpenLedgerFn, PollConfig, RetentionConfig, SETTINGS,
-    ServicesConfig, StoreConfig, SubmitConfig, TestingConfig, WebhooksConfig, settings_reference,
+    IntakeConfig, LedgerConfig, LedgerType, OpenLedgerFn, PollConfig, RequestOptions,
+    RequestsConfig, RequestsTo, RetentionConfig, SETTINGS, ServicesConfig, StoreConfig,
+    SubmitConfig, TestingConfig, settings_reference,
 };
 pub use grid_batch_api::{AccessToken, ENOUGH_HTTP_CONNECTIONS, ListenAddress, new_webhook_secret};
 pub use grid_batch_ledger_check::{LedgerMismatchError, NodeIdentity};
