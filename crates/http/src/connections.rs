@@ -78,7 +78,10 @@ impl Connections {
         if address.is_some_and(|address| !self.allowed.allows(address)) {
             return Err(HttpError::NotSent(NOT_ALLOWED.to_owned()));
         }
-        let is_local = address.map_or(url.host_str() == Some("localhost"), |it| it.is_loopback());
+        let is_local = match address {
+            Some(address) => address.to_canonical().is_loopback(),
+            None => url.host_str() == Some("localhost"),
+        };
         let proxy = if is_local { None } else { self.proxy(url) };
         let by_proxy = proxy.is_some();
         let is_encrypted = |proxy: Intercept| proxy.uri().scheme_str() == Some("https");
