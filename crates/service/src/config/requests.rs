@@ -91,7 +91,7 @@ impl RequestsTo {
                 RequestOption::Private(network) => read.private.push(network),
             }
         }
-        read.headers = given.get_with(|_| parse_headers(&headers.join("\n")))?;
+        read.headers = parse_headers(&headers.join("\n")).map_err(|rule| refused(given, &rule))?;
         Ok(read)
     }
 }
@@ -203,6 +203,16 @@ mod tests {
             assert!(error.contains(rule), "{options}: {error}");
             assert!(!error.contains("secret"), "{options}: {error}");
         }
+    }
+
+    #[test]
+    fn text_in_place_of_a_list_is_not_shown() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "[requests.nodes]\noptions = \"header:X-Key: hidden\"";
+        std::fs::write(file.path(), text).unwrap();
+        let loaded = Config::load(Some(file.path()), std::iter::empty(), Vec::new());
+        let error = loaded.unwrap_err().to_string();
+        assert!(error.contains("it must be a list") && !error.contains("hidden"), "{error}");
     }
 
     #[test]
