@@ -97,7 +97,7 @@ impl RequestsTo {
 }
 
 fn parse_headers(lines: &str) -> Result<HttpHeaders, String> {
-    lines.parse().map_err(|error| match error {
+    lines.parse::<HttpHeaders>().map_err(|error| match error {
         HttpError::InvalidRequest(reason) => reason,
         error => error.to_string(),
     })
