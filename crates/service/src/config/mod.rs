@@ -43,7 +43,7 @@ pub use ledger::LedgerConfig;
 pub(crate) use ledger_type::{Adapter, KIND_RULE};
 pub use ledger_type::{FactsFn, LedgerType, OpenLedgerFn};
 pub use processing::{EventsConfig, PollConfig, RetentionConfig, SubmitConfig};
-pub use requests::{RequestOptions, RequestsConfig, RequestsTo};
+pub use requests::RequestsConfig;
 pub use services::ServicesConfig;
 pub use table::SETTINGS;
 pub use testing::TestingConfig;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_queuer::QueueOptions;
+use grid_batch_settings::RequestsTo;
 use grid_batch_store::{DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
 use grid_batch_webhooks::{AllowedNetworks, DeliveryOptions};
 
-use super::{Config, RequestsTo};
+use super::Config;
 
 impl Config {
     /// How the database is used.
@@ -46,7 +47,7 @@ impl Config {
         self.http_options_with(&self.requests.options.oracle)
     }
 
-    fn http_options_with(&self, to: &RequestsTo) -> HttpOptions {
+    fn http_options_with<N>(&self, to: &RequestsTo<N>) -> HttpOptions {
         HttpOptions {
             connect_timeout: self.times().connect_timeout,
             request_timeout: self.ledger.request_timeout,
