@@ -115,9 +115,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     (
         "grid-batch-demo",
         &[
+            "grid-batch-client",
             "grid-batch-core",
             "grid-batch-evm",
-            "grid-batch-http",
             "grid-batch-ledger-sim",
             "grid-batch-protocol",
             "grid-batch-service",
