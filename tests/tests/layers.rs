@@ -115,9 +115,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     (
         "grid-batch-demo",
         &[
+            "grid-batch-client",
             "grid-batch-core",
             "grid-batch-evm",
-            "grid-batch-http",
             "grid-batch-ledger-sim",
             "grid-batch-protocol",
             "grid-batch-service",
@@ -240,8 +240,9 @@ fn linked(features: &[&str]) -> BTreeSet<String> {
 /// Bounds the build time of the program. Raise the bound only for a dependency that is worth its build time.
 #[test]
 fn program_builds_few_packages() {
-    // The last one tells how wide a character is on a terminal: ids and errors of others have wide ones.
-    const MOST: usize = 173;
+    // If an update of `Cargo.lock` exceeds it by packages named `icu_*`:
+    // `cargo update -p idna_adapter --precise 1.1.0`.
+    const MOST: usize = 190;
     let built = cargo(&["tree", "-p", "grid-batch", "-e", "normal,build", "--prefix", "none"]);
     assert!(built.len() <= MOST, "{} packages: {built:?}", built.len());
 }

@@ -29,6 +29,7 @@ use crate::{
 ///
 /// With a [format](ApiBuilder::with_format) and nothing else it accepts batches, for every service and from every
 /// signer. By default it answers requests to the address of its listener and to the loopback names, has no callback, and is always healthy.
+#[must_use]
 pub struct ApiBuilder {
     parts: ApiParts,
 }
@@ -75,21 +76,18 @@ impl ApiBuilder {
     }
 
     /// Accepts batches of this format.
-    #[must_use]
     pub fn with_format(mut self, format: Arc<dyn BatchFormat>) -> Self {
         self.parts.format = Some(format);
         self
     }
 
     /// Serves on the runtime of these jobs instead of one of its own.
-    #[must_use]
     pub fn with_jobs(mut self, jobs: &Jobs) -> Self {
         self.parts.jobs = Some(jobs.clone());
         self
     }
 
     /// Sets the options.
-    #[must_use]
     pub fn with_options(mut self, options: ApiOptions) -> Self {
         self.parts.options = options.capped();
         self
@@ -97,7 +95,6 @@ impl ApiBuilder {
 
     /// Accepts batches only for services that the rule allows. Its error explains the rule to the
     /// client. It must not block.
-    #[must_use]
     pub fn with_service_rule(
         mut self,
         rule: impl Fn(&ServiceId) -> Result<(), String> + Send + Sync + 'static,
@@ -107,7 +104,6 @@ impl ApiBuilder {
     }
 
     /// Accepts batches only for services of these forms; an empty list accepts all.
-    #[must_use]
     pub fn with_allowed_services(mut self, services: Vec<ServicePattern>) -> Self {
         self.parts.allow_lists.services = services;
         self
@@ -115,7 +111,6 @@ impl ApiBuilder {
 
     /// Accepts batches only from signers of these forms; an empty list accepts all. It is the signer of
     /// the batch that counts, not those of its transactions.
-    #[must_use]
     pub fn with_allowed_signers(mut self, signers: Vec<SignerPattern>) -> Self {
         self.parts.allow_lists.signers = signers;
         self
@@ -123,7 +118,6 @@ impl ApiBuilder {
 
     /// Also answers requests to these hosts. Others are refused, except those to the address of the
     /// listener and to the loopback names: a web page could have made its own name lead here.
-    #[must_use]
     pub fn with_allowed_hosts(mut self, hosts: Vec<HostName>) -> Self {
         self.parts.allowed_sites.hosts = hosts;
         self
@@ -131,7 +125,6 @@ impl ApiBuilder {
 
     /// Also answers requests of web pages of these origins. Those of others are refused, except pages of
     /// the host that the request was sent to.
-    #[must_use]
     pub fn with_allowed_origins(mut self, origins: Vec<WebOrigin>) -> Self {
         self.parts.allowed_sites.origins = origins;
         self
@@ -139,28 +132,24 @@ impl ApiBuilder {
 
     /// Answers requests as far as this allows them. Without it, everyone who reaches the interface may do
     /// everything.
-    #[must_use]
     pub fn with_access(mut self, access: AccessControl) -> Self {
         self.parts.access = Some(access);
         self
     }
 
     /// Limits how many batches clients and services may get stored in a second. By default, no rate is limited.
-    #[must_use]
     pub fn with_rate_limits(mut self, limits: RateLimits) -> Self {
         self.parts.rate_limits = limits;
         self
     }
 
     /// Believes these proxies where their requests come from. By default, no proxy is believed.
-    #[must_use]
     pub fn with_trusted_proxies(mut self, proxies: TrustedProxies) -> Self {
         self.parts.proxies = proxies;
         self
     }
 
     /// Accepts batches only for services that the ledger can have, and has as far as it has said so.
-    #[must_use]
     pub fn with_ledger(mut self, ledger: Arc<dyn Ledger>) -> Self {
         let rule = Arc::clone(&ledger);
         self.parts.ledger = Some(ledger);
@@ -171,7 +160,6 @@ impl ApiBuilder {
 
     /// Has the requests of clients of the ledger that do not concern batches stored here answered by one
     /// of its nodes.
-    #[must_use]
     pub fn with_pass_through(mut self, ledger: Arc<dyn Ledger>) -> Self {
         self.parts.pass_through = Some(ledger);
         self
@@ -180,7 +168,6 @@ impl ApiBuilder {
     /// Calls a function after each commit, before the clients are answered, with the services that
     /// have new batches. A new withdrawal counts as a batch of its gas admin. The next commit waits
     /// until the function returns.
-    #[must_use]
     pub fn with_stored_callback(
         mut self,
         callback: impl Fn(&[ServiceId]) + Send + Sync + 'static,
@@ -190,7 +177,6 @@ impl ApiBuilder {
     }
 
     /// Accepts withdrawals and rewards instead of batches. The rules must not block.
-    #[must_use]
     pub fn with_withdrawals(
         mut self,
         store: Arc<dyn WithdrawalStore>,
@@ -201,14 +187,12 @@ impl ApiBuilder {
     }
 
     /// Serves what is read below `/v1`: batches, services, claims and ledgers.
-    #[must_use]
     pub fn with_reads(mut self) -> Self {
         self.parts.serves_reads = true;
         self
     }
 
     /// Sets where it is read which services are paused. It may read the store.
-    #[must_use]
     pub fn with_pauses(
         mut self,
         pauses: impl Fn(&[ServiceId]) -> BatchResult<HashMap<ServiceId, ServicePause>>
@@ -221,7 +205,6 @@ impl ApiBuilder {
     }
 
     /// Sets the function behind `GET /v1/ledgers`. It may read the store, and asks no node.
-    #[must_use]
     pub fn with_ledgers(
         mut self,
         ledgers: impl Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync + 'static,
@@ -233,7 +216,6 @@ impl ApiBuilder {
     /// Sets what only this process knows of why the batches of a service wait: a node that does not answer, a locked
     /// row, a place that is not free, a ledger that is busy or does not report a batch. The function sends no request and
     /// does not use the store's database.
-    #[must_use]
     pub fn with_known_waits(
         mut self,
         waits: impl Fn(&ServiceId) -> Vec<WaitReason> + Send + Sync + 'static,
@@ -243,14 +225,12 @@ impl ApiBuilder {
     }
 
     /// Sets how long evidence about a batch is looked for, which explanations tell.
-    #[must_use]
     pub fn with_search_limits(mut self, limits: SearchLimits) -> Self {
         self.parts.read_sources.search = Some(limits);
         self
     }
 
     /// Sets the function behind `GET /v1/history`. It must not block.
-    #[must_use]
     pub fn with_history(
         mut self,
         history: impl Fn() -> Vec<HistoryPoint> + Send + Sync + 'static,
@@ -260,35 +240,30 @@ impl ApiBuilder {
     }
 
     /// Serves the events of this store, also as the history of each batch.
-    #[must_use]
     pub fn with_events(mut self, store: Arc<dyn EventStore>) -> Self {
         self.parts.events = Some(store);
         self
     }
 
     /// Creates, lists and removes the webhooks of this store. Something else delivers the events.
-    #[must_use]
     pub fn with_webhooks(mut self, store: Arc<dyn WebhookStore>) -> Self {
         self.parts.webhooks = Some(store);
         self
     }
 
     /// Carries out decisions about the whole database.
-    #[must_use]
     pub fn with_maintenance(mut self, maintenance: Arc<dyn Maintenance>) -> Self {
         self.parts.maintenance = Some(maintenance);
         self
     }
 
     /// Creates, lists and revokes the access tokens of this store.
-    #[must_use]
     pub fn with_tokens(mut self, store: Arc<dyn TokenStore>) -> Self {
         self.parts.tokens = Some(store);
         self
     }
 
     /// Sets the function behind `GET /v1/gas-admins`. It may read the store, and asks no node.
-    #[must_use]
     pub fn with_gas_admins(
         mut self,
         reports: impl Fn() -> BatchResult<Vec<GasAdminReport>> + Send + Sync + 'static,
@@ -299,7 +274,6 @@ impl ApiBuilder {
 
     /// Serves what operators do: verbs about batches, and the log of what was done. The log names this
     /// instance.
-    #[must_use]
     pub fn with_operators(
         mut self,
         store: Arc<dyn OperatorStore>,
@@ -311,7 +285,6 @@ impl ApiBuilder {
     }
 
     /// The same for a command that this user runs on the database: the log names the user, and no instance.
-    #[must_use]
     pub fn with_command_user(mut self, store: Arc<dyn OperatorStore>, user: String) -> Self {
         self.parts.operators = Some(store);
         self.parts.actors.command_user = Some(user);
@@ -321,14 +294,12 @@ impl ApiBuilder {
     /// Calls a function after an operator has paused, drained or held something, before the answer names the
     /// batches that are being sent. The function gives the batches back to the store that this process has taken and
     /// not sent. It may block.
-    #[must_use]
     pub fn with_recall(mut self, recall: impl Fn() + Send + Sync + 'static) -> Self {
         self.parts.recall = Arc::new(recall);
         self
     }
 
     /// Sets the function behind `GET /health`. It must not block.
-    #[must_use]
     pub fn with_health(
         mut self,
         health: impl Fn() -> HealthReport + Send + Sync + 'static,
@@ -338,7 +309,6 @@ impl ApiBuilder {
     }
 
     /// Adds what this function writes to `GET /metrics`. It must not block.
-    #[must_use]
     pub fn with_metrics(
         mut self,
         metrics: impl Fn(&mut MetricsText) + Send + Sync + 'static,
@@ -348,7 +318,6 @@ impl ApiBuilder {
     }
 
     /// Calls a function with the batches of a request before they are stored. It must return quickly.
-    #[must_use]
     pub fn with_received_callback(
         mut self,
         received: impl Fn(&[ItemId]) + Send + Sync + 'static,
@@ -358,7 +327,6 @@ impl ApiBuilder {
     }
 
     /// Answers requests with 503 while the database does not answer. The check must not block.
-    #[must_use]
     pub fn with_database_check(
         mut self,
         answers: impl Fn() -> bool + Send + Sync + 'static,
@@ -368,21 +336,18 @@ impl ApiBuilder {
     }
 
     /// Wakes requests that wait for batches when these end. Tell a clone of each end.
-    #[must_use]
     pub fn with_awaited_batches(mut self, awaited: AwaitedBatches) -> Self {
         self.parts.awaited = awaited;
         self
     }
 
     /// Shows there how long a commit of new batches takes.
-    #[must_use]
     pub fn with_commit_progress(mut self, progress: CommitProgress) -> Self {
         self.parts.commit_progress = progress;
         self
     }
 
     /// Sets the clock that gives the times of new rewards: the store's.
-    #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.parts.clock = clock;
         self

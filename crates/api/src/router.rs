@@ -10,6 +10,7 @@ use axum::{
 use grid_batch_core::Excerpt;
 use grid_batch_support::catch_panic_async;
 use log::{debug, error, warn};
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     AccessControl, AccessOptions,
@@ -21,19 +22,18 @@ use crate::{
     guard::{RequestGuard, refuse_web_pages},
     health::{self, HealthContext},
     http::{ApiError, RequestError, ServerError, discard_body, write_errors},
-    maintenance::{self, MaintenanceContext},
+    maintenance,
     metrics::{self, MetricsContext, RequestMetrics, count_requests},
     openapi,
     operators::{self, OperatorContext},
     parts::{ApiParts, WithdrawalParts},
     pass_through::{self, Forwarding},
-    reads::{self, ReadContext, ReadSources},
+    reads::{self, ReadContext},
     rewards,
     running::Intake,
     scabbard::{self, ScabbardContext},
-    state::ApiState,
-    tokens::{self, TokenContext},
-    webhooks::{self, WebhookContext},
+    state::{ApiState, StoreContext},
+    tokens, webhooks,
     withdrawals::{self, WithdrawalContext, WithdrawalRequestError},
 };
 
@@ -49,10 +49,19 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(gas_admin_routes(&parts, &api))
         .merge(read_routes(&parts, &api))
         .merge(operator_routes(&parts, &api))
-        .merge(event_routes(&parts, &api))
-        .merge(webhook_routes(&parts, &api))
-        .merge(token_routes(&parts, &api))
-        .merge(maintenance_routes(&parts, &api))
+        .merge(optional(&parts.events, |store| {
+            with_context(events::routes(), EventContext::new(Arc::clone(&api), store))
+        }))
+        .merge(optional(&parts.webhooks, |store| {
+            with_context(webhooks::routes(), StoreContext::new(&api, store, webhooks::WRITES))
+        }))
+        .merge(optional(&parts.tokens, |store| {
+            with_context(tokens::routes(), StoreContext::new(&api, store, tokens::WRITES))
+        }))
+        .merge(optional(&parts.maintenance, |maintenance| {
+            // One decision is carried out at once.
+            with_context(maintenance::routes(), StoreContext::new(&api, maintenance, 1))
+        }))
         .merge(batches::status_routes().with_state(Arc::clone(&statuses)))
         .merge(health_routes(&parts, &api))
         .merge(metrics_routes(&parts, &requests))
@@ -104,27 +113,22 @@ fn intake_routes(
 fn gas_admin_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     let Some(source) = parts.gas_admins.clone() else { return not_served(gas_admins::PATH) };
     let context = GasAdminContext::new(Arc::clone(api), source);
-    gas_admins::routes().with_state(Arc::new(context)).into()
+    with_context(gas_admins::routes(), context)
 }
 
 fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     if !parts.serves_reads {
         return Router::new();
     }
-    let ReadSources { pauses, ledgers, history, known_waits, search } = parts.read_sources.clone();
     let context = ReadContext {
         api: Arc::clone(api),
         batches: Arc::clone(&parts.query_store),
         gas_admins: parts.gas_admins.clone(),
         events: parts.events.clone(),
         operators: parts.operators.clone(),
-        pauses,
-        ledgers,
-        history,
-        known_waits,
-        search,
+        sources: parts.read_sources.clone(),
     };
-    reads::routes().with_state(Arc::new(context)).into()
+    with_context(reads::routes(), context)
 }
 
 fn operator_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
@@ -134,42 +138,26 @@ fn operator_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     let (api, queries) = (Arc::clone(api), Arc::clone(&parts.query_store));
     let (stored, recall) = (parts.stored.clone(), Arc::clone(&parts.recall));
     let context = OperatorContext::new(api, queries, operators, stored, recall);
-    operators::routes().with_state(Arc::new(context)).into()
+    with_context(operators::routes(), context)
 }
 
-fn webhook_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
-    let Some(store) = parts.webhooks.clone() else { return Router::new() };
-    let context = WebhookContext::new(Arc::clone(api), store);
-    webhooks::routes().with_state(Arc::new(context)).into()
+/// The routes of an area, if the interface has what they need.
+fn optional<T: Clone>(part: &Option<T>, routes: impl FnOnce(T) -> Router) -> Router {
+    part.clone().map_or_else(Router::new, routes)
 }
 
-fn token_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
-    let Some(store) = parts.tokens.clone() else { return Router::new() };
-    tokens::routes().with_state(Arc::new(TokenContext::new(Arc::clone(api), store))).into()
-}
-
-fn maintenance_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
-    let Some(maintenance) = parts.maintenance.clone() else { return Router::new() };
-    let context = MaintenanceContext::new(Arc::clone(api), maintenance);
-    maintenance::routes().with_state(Arc::new(context)).into()
-}
-
-fn event_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
-    let Some(store) = parts.events.clone() else { return Router::new() };
-    let context = EventContext::new(Arc::clone(api), store);
-    events::routes().with_state(Arc::new(context)).into()
+fn with_context<C: Send + Sync + 'static>(routes: OpenApiRouter<Arc<C>>, context: C) -> Router {
+    routes.with_state(Arc::new(context)).into()
 }
 
 fn health_routes(parts: &ApiParts, api: &ApiState) -> Router {
     let source = Arc::clone(&parts.health);
-    let context = HealthContext { source, shutdown: api.shutdown.clone() };
-    health::routes().with_state(Arc::new(context)).into()
+    with_context(health::routes(), HealthContext { source, shutdown: api.shutdown.clone() })
 }
 
 fn metrics_routes(parts: &ApiParts, requests: &Arc<RequestMetrics>) -> Router {
     let source = Arc::clone(&parts.metrics);
-    let context = MetricsContext { source, requests: Arc::clone(requests) };
-    metrics::routes().with_state(Arc::new(context)).into()
+    with_context(metrics::routes(), MetricsContext { source, requests: Arc::clone(requests) })
 }
 
 fn batch_routes(context: Arc<IntakeContext>) -> Router {

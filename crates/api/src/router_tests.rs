@@ -8,27 +8,20 @@ use std::{
 };
 
 use axum::Router;
+use grid_batch_core::ServiceId;
 use grid_batch_core::mocks::{
     MockBatchQueryStore, MockEventStore, MockIntakeStore, MockOperatorStore, MockTokenStore,
     MockWebhookStore,
 };
 use grid_batch_core::operators::OperatorRequest;
-use grid_batch_core::{ServiceId, SystemClock};
 use grid_batch_protocol::TransactFormat;
 use grid_batch_support::Shutdown;
 use grid_batch_withdrawals::{WithdrawalRules, mocks::MockWithdrawalStore};
 
 use crate::{
-    ApiBuilder, ApiOptions, GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance,
-    MaintenanceError, RateLimits, RetentionReport,
-    access::routes_of_table,
-    batches::BatchListStore,
-    group_commit::QueueOf,
-    parts::WithdrawalParts,
-    rate_limits::Rates,
-    router::router,
-    running::Intake,
-    state::{ApiState, AwaitedBatches, DatabaseWatch},
+    ApiBuilder, GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance, MaintenanceError,
+    RetentionReport, access::routes_of_table, batches::BatchListStore, group_commit::QueueOf,
+    parts::WithdrawalParts, router::router, running::Intake, state::ApiState,
     withdrawals::WithdrawalGroupStore,
 };
 
@@ -116,17 +109,8 @@ impl Maintenance for NoMaintenance {
 }
 
 fn state() -> Arc<ApiState> {
-    let clock = Arc::new(SystemClock);
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
-    Arc::new(ApiState::new(
-        ApiOptions::default(),
-        address,
-        Shutdown::new(),
-        clock.clone(),
-        DatabaseWatch::new(Arc::new(|| true)),
-        Arc::new(Rates::new(RateLimits::default(), clock)),
-        AwaitedBatches::default(),
-    ))
+    Arc::new(ApiState::new(&builder().into_parts(), address, Shutdown::new()))
 }
 
 fn builder() -> ApiBuilder {

@@ -14,10 +14,9 @@ use crate::{
     group_commit::{GroupStore, GroupWriter, QueueOf},
     in_process::InProcessApi,
     parts::{ApiParts, WithdrawalParts},
-    rate_limits::Rates,
     router::router,
     server::HttpServer,
-    state::{ApiState, DatabaseWatch},
+    state::ApiState,
     withdrawals::{WithdrawalGroupStore, WithdrawalQueue},
 };
 
@@ -114,19 +113,7 @@ fn start_router(
     shutdown: &Shutdown,
 ) -> Result<(Router, Job), InternalError> {
     let (intake, writer) = start_writer(&mut parts, jobs, shutdown)?;
-    let clock = Arc::clone(&parts.clock);
-    let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
-    let rates = Arc::new(Rates::new(parts.rate_limits, Arc::clone(&clock)));
-    let state = ApiState::new(
-        parts.options.clone(),
-        local_addr,
-        shutdown.clone(),
-        clock,
-        database,
-        rates,
-        parts.awaited.clone(),
-    );
-    let state = ApiState { actors: parts.actors.clone(), ..state };
+    let state = ApiState::new(&parts, local_addr, shutdown.clone());
     Ok((router(parts, Arc::new(state), intake), writer))
 }
 

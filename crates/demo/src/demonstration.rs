@@ -1,5 +1,5 @@
 use std::{
-    sync::{Arc, atomic::Ordering::Relaxed, mpsc::channel},
+    sync::{atomic::Ordering::Relaxed, mpsc::channel},
     thread,
     time::{Duration, Instant},
 };
@@ -35,7 +35,7 @@ pub fn demonstrate(
     let directory = DemoDirectory::open(options.keep.as_deref())?;
     let seed = options.seed.unwrap_or_else(time_as_seed);
     let mut plan = directory.plan(options, seed)?;
-    let batches = Arc::new(DemoBatches::new(options.ledger, plan.services, plan.seed)?);
+    let batches = DemoBatches::new(options.ledger, plan.services, plan.seed)?;
 
     let ledger = start_ledger(options, &plan, &directory, &batches)?;
     let config = config(options, &plan, &directory, &ledger)?;
@@ -60,25 +60,16 @@ pub fn demonstrate(
 fn run(
     options: &DemoOptions,
     plan: &DemoPlan,
-    batches: &Arc<DemoBatches>,
+    batches: &DemoBatches,
     ledger: &LedgerSim,
     server: &RunningServer,
     watch: &mut impl FnMut(&DemoProgress),
 ) -> Result<DemoCounts, DemoError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(DemoError::internal)?;
-    let client_counts = Arc::new(ClientCounts::default());
-    let clients = runtime.spawn(run_clients(
-        server.url(),
-        Arc::clone(batches),
-        plan.batches,
-        Arc::clone(&client_counts),
-    ));
+    let url = server.url();
+    let client_counts = ClientCounts::default();
     let (end_restarts, restarts_ended) = channel();
     thread::scope(|scope| {
+        let clients = scope.spawn(|| run_clients(&url, batches, plan.batches, &client_counts));
         let restarts = (options.faults == FaultLevel::Harsh)
             .then(|| scope.spawn(move || restart_until(ledger, &restarts_ended)));
         let started = Instant::now();
@@ -87,7 +78,8 @@ fn run(
             Watcher { plan, ledger, server, client_counts: &client_counts, started, stop };
         let counts = watcher.wait_until_all_ended(|| clients.is_finished(), watch);
         client_counts.stop.store(true, Relaxed);
-        let clients_result = runtime.block_on(clients).map_err(DemoError::internal)?;
+        let panicked = |_| Err(DemoError::internal("a client has panicked"));
+        let clients_result = clients.join().unwrap_or_else(panicked);
         drop(end_restarts);
         let ledger_restarts = restarts.map_or(0, |thread| thread.join().unwrap_or_default());
         let counts = counts?;

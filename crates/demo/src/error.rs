@@ -3,6 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use grid_batch_client::ClientError;
 use grid_batch_core::BatchError;
 use grid_batch_ledger_sim::StartError as LedgerError;
 use grid_batch_service::{ConfigError, StartError};
@@ -47,14 +48,9 @@ pub enum DemoError {
     /// The demonstration was stopped before its end by [`DemoOptions::stop`](crate::DemoOptions::stop).
     #[error("stopped before all batches had ended")]
     Stopped,
-    /// The server gave an unexpected answer.
-    #[error("the server answered with HTTP status {status}: {text}")]
-    UnexpectedAnswer {
-        /// The HTTP status.
-        status: u16,
-        /// The body.
-        text: String,
-    },
+    /// The server refuses a request or does not answer it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// The simulated ledger cannot start.
     #[error(transparent)]
     Ledger(#[from] LedgerError),

@@ -7,6 +7,7 @@ use grid_batch_core::ledger::{
     Ledger, LedgerEventStream, LedgerFacts, Submission, SubmissionAnswer,
 };
 use grid_batch_core::{BatchResult, ScopeId, ScopeIdError, ServiceId};
+use grid_batch_http::{HttpClient, HttpRequests};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_withdrawals::SigningStore;
 
@@ -23,7 +24,7 @@ use crate::{
 
 /// One EVM chain, with the pools from which withdrawals are made. Clones share their observations.
 ///
-/// Each kind of request has its own connections, so it may run on any runtime.
+/// Each runtime has connections of its own, so requests may run on any.
 #[derive(Clone)]
 pub struct Evm {
     pub(crate) context: Arc<EvmContext>,
@@ -38,9 +39,20 @@ impl Evm {
         store: Arc<dyn SigningStore>,
         nodes: Arc<dyn StatusUrlResolver>,
     ) -> Result<Self, EvmError> {
+        let client = Arc::new(HttpClient::new(&options.http)?);
+        Self::with_client(options, store, nodes, client)
+    }
+
+    /// The same with another client, which sends the requests to nodes.
+    pub fn with_client(
+        options: EvmOptions,
+        store: Arc<dyn SigningStore>,
+        nodes: Arc<dyn StatusUrlResolver>,
+        client: Arc<dyn HttpRequests>,
+    ) -> Result<Self, EvmError> {
         options.check()?;
-        let identity = EvmIdentityReader::new(&options.http)?;
-        let context = Arc::new(EvmContext::new(options, store, nodes)?);
+        let identity = EvmIdentityReader::with_client(Arc::clone(&client));
+        let context = Arc::new(EvmContext::new(options, store, nodes, client)?);
         let heads = Arc::new(HeadWatch::new(Arc::clone(&context)));
         Ok(Self { context, heads, identity })
     }

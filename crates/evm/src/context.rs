@@ -2,7 +2,7 @@ use std::{collections::HashMap, iter, mem, sync::Arc};
 
 use alloy_primitives::Address;
 use grid_batch_core::{BatchError, BatchResult, ItemId, MonotonicTime, ServiceId};
-use grid_batch_http::{HttpClient, HttpError};
+use grid_batch_http::{HttpClient, HttpError, HttpRequests};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_support::ErrorChain;
 use grid_batch_withdrawals::SigningStore;
@@ -46,12 +46,9 @@ pub(crate) struct EvmContext {
     pub(crate) highest_block: HighestBlock,
     pub(crate) pool_refusals: PoolRefusals,
     pub(crate) skipped_nodes: SkippedNodes,
-    /// Separate from `read_http`, because connections close when the runtime that opened them shuts down, and the
-    /// shutdown of a poller must not interrupt a transaction that is being sent.
-    pub(crate) send_http: HttpClient,
-    pub(crate) read_http: HttpClient,
-    /// Separate for the same reason as `send_http`.
-    pub(crate) watch_http: HttpClient,
+    /// Each runtime has connections of its own, so the shutdown of a poller does not interrupt a transaction that is
+    /// being sent.
+    pub(crate) http: Arc<dyn HttpRequests>,
     pub(crate) store: AsyncSigningStore,
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
 }
@@ -61,13 +58,11 @@ impl EvmContext {
         mut options: EvmOptions,
         store: Arc<dyn SigningStore>,
         nodes: Arc<dyn StatusUrlResolver>,
+        http: Arc<dyn HttpRequests>,
     ) -> Result<Self, HttpError> {
-        let send_http = HttpClient::new(&options.http)?;
-        let read_http = HttpClient::new(&options.http)?;
-        let watch_http = HttpClient::new(&options.http)?;
         Ok(Self {
             signers: mem::take(&mut options.signers).into_iter().map(by_account).collect(),
-            price_source: price_source(&options, &send_http),
+            price_source: price_source(&options)?,
             tips: Tips::new(options.maximum_tip),
             ahead_pauses: AheadPauses::default(),
             not_signing_ahead: Memory::default(),
@@ -81,9 +76,7 @@ impl EvmContext {
             highest_block: HighestBlock::default(),
             pool_refusals: PoolRefusals::default(),
             skipped_nodes: SkippedNodes::default(),
-            send_http,
-            read_http,
-            watch_http,
+            http,
             store: AsyncSigningStore::new(store),
             nodes,
             options,
@@ -180,7 +173,6 @@ impl EvmContext {
     /// The nodes to ask about a batch, in order of preference.
     pub(crate) fn nodes_for(
         &self,
-        http: &HttpClient,
         service_id: &ServiceId,
         batch_id: &ItemId,
     ) -> BatchResult<Vec<NodeClient>> {
@@ -189,7 +181,12 @@ impl EvmContext {
             let reason = format!("no node is configured for service {service_id}");
             return Err(BatchError::InternalError(reason));
         }
-        Ok(urls.into_iter().map(|url| NodeClient::new(http.clone(), url)).collect())
+        Ok(urls.into_iter().map(|url| self.node(url)).collect())
+    }
+
+    /// The node at this URL.
+    pub(crate) fn node(&self, url: impl Into<String>) -> NodeClient {
+        NodeClient::new(Arc::clone(&self.http), url)
     }
 }
 
@@ -197,12 +194,12 @@ fn by_account(signer: Arc<dyn TransactionSigner>) -> (Address, AccountSigner) {
     (signer.address(), AccountSigner::new(signer))
 }
 
-fn price_source(options: &EvmOptions, http: &HttpClient) -> GasPriceSource {
-    let Some(oracle) = options.oracle.clone() else { return GasPriceSource::Node };
-    let oracle = Oracle::new(http.clone(), oracle);
-    if options.oracle_first {
+fn price_source(options: &EvmOptions) -> Result<GasPriceSource, HttpError> {
+    let Some(oracle) = options.oracle.clone() else { return Ok(GasPriceSource::Node) };
+    let oracle = Oracle::new(Arc::new(HttpClient::new(&oracle.http)?), oracle);
+    Ok(if options.oracle_first {
         GasPriceSource::OracleFirst(oracle)
     } else {
         GasPriceSource::NodeFirst(oracle)
-    }
+    })
 }

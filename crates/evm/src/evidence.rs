@@ -22,7 +22,7 @@ impl Evm {
         let payment = context.store.payment(&batch.service_id, &batch.batch_id).await?;
         // The sender rejects a batch that belongs to no withdrawal.
         let Some(payment) = payment else { return Ok(Evidence::Repeatable.into()) };
-        let nodes = || context.nodes_for(&context.read_http, &batch.service_id, &batch.batch_id);
+        let nodes = || context.nodes_for(&batch.service_id, &batch.batch_id);
         let Some(assigned) = &payment.nonce else {
             return Ok(evidence_without_nonce(context, &scope, nodes).await?.into());
         };

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use grid_batch_core::BatchResult;
-use grid_batch_http::{HttpClient, HttpError, HttpOptions};
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpRequests};
 use grid_batch_support::redact_url;
 use log::warn;
 
@@ -15,7 +15,7 @@ use crate::{
 /// A node that has removed its first block reports only the id of the chain.
 #[derive(Debug, Clone)]
 pub struct EvmIdentityReader {
-    http: HttpClient,
+    http: Arc<dyn HttpRequests>,
     /// For each node, whether it does not show its first block.
     without_first_block: Arc<Memory<String, bool>>,
 }
@@ -23,7 +23,12 @@ pub struct EvmIdentityReader {
 impl EvmIdentityReader {
     /// A reader with its own connections.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
-        Ok(Self { http: HttpClient::new(options)?, without_first_block: Arc::default() })
+        Ok(Self::with_client(Arc::new(HttpClient::new(options)?)))
+    }
+
+    /// A reader that sends its requests with this client.
+    pub fn with_client(client: Arc<dyn HttpRequests>) -> Self {
+        Self { http: client, without_first_block: Arc::default() }
     }
 
     /// The identity of any chain with this id, without its first block.
@@ -33,7 +38,7 @@ impl EvmIdentityReader {
 
     /// The identity of the chain, as reported by the node at this URL.
     pub async fn read_id(&self, node: &str) -> BatchResult<String> {
-        let node = NodeClient::new(self.http.clone(), node);
+        let node = NodeClient::new(Arc::clone(&self.http), node);
         let chain_id = node.chain_id().await?;
         let genesis = first_block(&node).await?;
         self.log_change(&node, genesis.is_some());

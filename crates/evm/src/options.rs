@@ -49,7 +49,7 @@ pub struct EvmOptions {
     pub in_flight: usize,
     /// Limit on the number of status requests in flight.
     pub connections: usize,
-    /// Options of the HTTP clients.
+    /// Options of the HTTP client for the nodes.
     pub http: HttpOptions,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -62,6 +62,8 @@ pub struct OracleOptions {
     pub url: String,
     /// The JSON pointer to the price in gwei, such as `/result/FastGasPrice`.
     pub pointer: String,
+    /// Options of the HTTP client.
+    pub http: HttpOptions,
 }
 
 /// Why an adapter cannot be created.
@@ -133,6 +135,11 @@ impl EvmOptions {
 }
 
 impl OracleOptions {
+    /// The oracle at this URL, with the default options of requests.
+    pub fn new(url: impl Into<String>, pointer: impl Into<String>) -> Self {
+        Self { url: url.into(), pointer: pointer.into(), http: HttpOptions::default() }
+    }
+
     /// The URL without the parts that may be secret: its user, path and query.
     pub(crate) fn redacted_url(&self) -> String {
         if self.url.contains("://") {
@@ -175,7 +182,7 @@ mod tests {
         assert_eq!(message(none), format!("confirmations {rule}"));
         let none = EvmOptions { in_flight: 0, ..options() };
         assert_eq!(message(none), format!("in_flight {rule}"));
-        let oracle = OracleOptions { url: "http://o".to_owned(), pointer: "fast".to_owned() };
+        let oracle = OracleOptions::new("http://o", "fast");
         let pointer = EvmOptions { oracle: Some(oracle), ..options() };
         assert_eq!(
             message(pointer),
@@ -185,13 +192,11 @@ mod tests {
 
     #[test]
     fn oracle_url_is_shown_without_secrets() {
-        let url = "https://user:word@gas.example/api?key=secret".to_owned();
-        let oracle = OracleOptions { url, pointer: "/fast".to_owned() };
+        let oracle = OracleOptions::new("https://user:word@gas.example/api?key=secret", "/fast");
         let shown = format!("{:?}", EvmOptions { oracle: Some(oracle), ..options() });
         assert!(shown.contains("gas.example"), "{shown}");
         assert!(!shown.contains("word") && !shown.contains("secret"), "{shown}");
-        let url = "user:secret@gas.example".to_owned();
-        let oracle = OracleOptions { url, pointer: "/fast".to_owned() };
+        let oracle = OracleOptions::new("user:secret@gas.example", "/fast");
         assert!(!format!("{oracle:?}").contains("secret"), "{oracle:?}");
     }
 }

@@ -58,7 +58,7 @@ impl Evm {
             return Ok(of_outcome(outcome, assigned.note.clone()));
         }
         let context = &*self.context;
-        let nodes = context.nodes_for(&context.read_http, scope.service_id(), &batch_id)?;
+        let nodes = context.nodes_for(scope.service_id(), &batch_id)?;
         let account = Account { context, nodes: &nodes, scope };
         let BestObservation { node, observation, finality } = account.observe(assigned).await?;
         let look = LookAhead { account, node, payment: &payment, head: assigned };

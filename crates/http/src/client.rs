@@ -1,6 +1,5 @@
 use std::{
     fmt,
-    future::Future,
     net::IpAddr,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -8,23 +7,16 @@ use std::{
 
 use bytes::Bytes;
 use grid_batch_nodes::NodePool;
-use http_body_util::Full;
-use hyper::{
-    Method, Request, Response,
-    body::Incoming,
-    header::{ACCEPT, HOST, HeaderValue},
-};
-use tokio::time::{Instant, timeout, timeout_at};
+use reqwest::{Body, Method, Response, Url};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    HttpError, HttpResponse,
-    connect::{AllowedAddresses, connect},
-    connection::{Connection, SendFailure},
-    pool::ConnectionPool,
-    request_target::RequestTarget,
+    HttpError, HttpHeaders, HttpResponse, TlsOptions,
+    connections::{AllowedAddresses, Connections},
+    request::new_request,
     response::retry_after,
     streamed::StreamedResponse,
-    url::{HTTP_SCHEMES, Url},
+    url::{HTTP_SCHEMES, origin_of, parse},
 };
 
 /// Timeouts and limits of requests.
@@ -41,6 +33,10 @@ pub struct HttpOptions {
     pub pool_idle_timeout: Duration,
     /// What all requests report to: which nodes answer.
     pub nodes: NodePool,
+    /// Further headers of each request that has no header of the same name.
+    pub headers: HttpHeaders,
+    /// Whom TLS trusts, and the certificate of this client.
+    pub tls: TlsOptions,
 }
 
 impl Default for HttpOptions {
@@ -51,36 +47,48 @@ impl Default for HttpOptions {
             max_response_bytes: 8 * 1024 * 1024,
             pool_idle_timeout: Duration::from_secs(3),
             nodes: NodePool::default(),
+            headers: HttpHeaders::default(),
+            tls: TlsOptions::default(),
         }
     }
 }
 
-/// Sends requests over kept connections, which clones share.
+impl HttpOptions {
+    /// The maximum duration of connecting. It ends before a short time for the whole request, so that a request that
+    /// was not sent is known as such.
+    pub(crate) fn longest_connecting(&self) -> Duration {
+        self.connect_timeout.min(self.request_timeout * 9 / 10)
+    }
+}
+
+/// Sends requests over kept connections, which clones share, and through the proxies of the environment.
 ///
-/// It does not follow redirects, does not retry, and does not use a proxy.
+/// It does not follow redirects, and does not retry.
 #[derive(Clone)]
 pub struct HttpClient {
     options: HttpOptions,
-    pool: Arc<ConnectionPool>,
-    addresses: AllowedAddresses,
+    pub(crate) connections: Arc<Connections>,
 }
 
 impl HttpClient {
     /// Creates a client with these options.
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
-        let pool = Arc::new(ConnectionPool::new(options.pool_idle_timeout));
-        Ok(Self { options: options.clone(), pool, addresses: AllowedAddresses::default() })
+        Self::with_allowed(options, AllowedAddresses::default())
     }
 
-    /// Connects only to addresses that the rule allows. It is asked about each address to which the name of a
-    /// host was resolved, for each connection: what the name meant before does not count.
-    #[must_use]
+    /// Creates a client that connects only to addresses that the rule allows. It is asked about each address to which
+    /// the name of a host was resolved, for each connection: what the name meant before does not count. A proxy
+    /// resolves names itself, so its own rules count there.
     pub fn with_allowed_addresses(
-        mut self,
+        options: &HttpOptions,
         rule: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.addresses = AllowedAddresses::by(rule);
-        self
+    ) -> Result<Self, HttpError> {
+        Self::with_allowed(options, AllowedAddresses::by(rule))
+    }
+
+    fn with_allowed(options: &HttpOptions, allowed: AllowedAddresses) -> Result<Self, HttpError> {
+        let connections = Arc::new(Connections::new(options, allowed)?);
+        Ok(Self { options: options.clone(), connections })
     }
 
     /// Sends a GET request with these headers.
@@ -89,7 +97,7 @@ impl HttpClient {
         url: &str,
         headers: &[(&str, &str)],
     ) -> Result<HttpResponse, HttpError> {
-        self.execute(Method::GET, url, headers, Bytes::new()).await
+        self.execute(Method::GET, url, headers, None).await
     }
 
     /// Sends a POST request with these headers and this body.
@@ -99,7 +107,7 @@ impl HttpClient {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
-        self.execute(Method::POST, url, headers, body.into()).await
+        self.execute(Method::POST, url, headers, Some(body.into())).await
     }
 
     /// Sends a DELETE request with these headers.
@@ -108,7 +116,7 @@ impl HttpClient {
         url: &str,
         headers: &[(&str, &str)],
     ) -> Result<HttpResponse, HttpError> {
-        self.execute(Method::DELETE, url, headers, Bytes::new()).await
+        self.execute(Method::DELETE, url, headers, None).await
     }
 
     /// Sends a GET request, or a POST request if there is a body, and returns when the head of the response
@@ -121,14 +129,12 @@ impl HttpClient {
     ) -> Result<StreamedResponse, HttpError> {
         let method = if body.is_some() { Method::POST } else { Method::GET };
         let limit = self.options.request_timeout;
-        let deadline = RequestDeadline::after(limit);
-        let body = body.map_or_else(Bytes::new, Bytes::from);
-        let (url, request) = new_request(method, url, headers, body)?;
-        let origin = url.origin();
-        let sent = self.send(&url, &origin, request, deadline).await;
-        self.report(&origin, sent.as_ref().map(|(_, response)| response.status().as_u16()));
-        let (connection, response) = sent?;
-        Ok(StreamedResponse::new(response, connection, limit, Arc::clone(&self.pool), origin))
+        let url = parse(url, HTTP_SCHEMES)?;
+        let origin = origin_of(&url);
+        let sent = self.send(method, url, headers, body.map(Bytes::from)).await;
+        let status = sent.as_ref().map(|(response, _)| response.status().as_u16());
+        self.report(&origin, status);
+        Ok(StreamedResponse::new(sent?.0, limit))
     }
 
     async fn execute(
@@ -136,12 +142,11 @@ impl HttpClient {
         method: Method,
         url: &str,
         headers: &[(&str, &str)],
-        body: Bytes,
+        body: Option<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
-        let deadline = RequestDeadline::after(self.options.request_timeout);
-        let (url, request) = new_request(method, url, headers, body)?;
-        let origin = url.origin();
-        let response = self.send_and_read(&url, &origin, request, deadline).await;
+        let url = parse(url, HTTP_SCHEMES)?;
+        let origin = origin_of(&url);
+        let response = self.send_and_read(method, url, headers, body).await;
         let status = response.as_ref().and_then(|response| match &response.body {
             Ok(_) => Ok(response.status),
             Err(error) => Err(error),
@@ -152,7 +157,7 @@ impl HttpClient {
 
     /// Reports whether the node answered. A gateway answers for a node that does not. A status of 503 tells
     /// nothing, unless the adapter knows more.
-    fn report(&self, origin: &str, status: Result<u16, &HttpError>) {
+    pub(crate) fn report(&self, origin: &str, status: Result<u16, &HttpError>) {
         let nodes = &self.options.nodes;
         match status {
             Ok(status @ (502 | 504)) => nodes.failed(origin, &format!("HTTP status {status}")),
@@ -165,107 +170,56 @@ impl HttpClient {
 
     async fn send_and_read(
         &self,
-        url: &Url,
-        origin: &str,
-        request: Request<Full<Bytes>>,
-        deadline: RequestDeadline,
+        method: Method,
+        url: Url,
+        headers: &[(&str, &str)],
+        body: Option<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
-        let (mut connection, response) = self.send(url, origin, request, deadline).await?;
+        let (response, deadline) = self.send(method, url, headers, body).await?;
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let status = response.status().as_u16();
-        let reading = connection.read(response.into_body(), self.options.max_response_bytes);
-        let body = deadline.timeout(reading).await.unwrap_or_else(|| Err(deadline.timed_out()));
-        if body.is_ok() && connection.is_ready() {
-            self.pool.keep(origin.to_owned(), connection);
-        }
-        Ok(HttpResponse { status, retry_after, body })
+        let body = timeout_at(deadline, read(response, self.options.max_response_bytes)).await;
+        Ok(HttpResponse {
+            status,
+            retry_after,
+            body: body.unwrap_or_else(|_| Err(self.timed_out())),
+        })
     }
 
-    /// Sends the request on a kept connection or on a new one.
+    /// Sends the request. Returns when the head of the response has arrived, with the deadline of the whole response,
+    /// which begins once certificates are read: a request that is not sent yet must not count as timed out.
     async fn send(
         &self,
-        url: &Url,
-        origin: &str,
-        mut request: Request<Full<Bytes>>,
-        deadline: RequestDeadline,
-    ) -> Result<(Box<Connection>, Response<Incoming>), HttpError> {
-        loop {
-            let (mut connection, is_new) = match self.pool.take(origin) {
-                Some(connection) => (connection, false),
-                None => (self.connect(url, deadline).await?, true),
-            };
-            let sent = deadline.timeout(connection.send(request)).await;
-            match sent.ok_or_else(|| deadline.timed_out())? {
-                Ok(response) => return Ok((connection, response)),
-                Err(SendFailure::Unsent(unsent, _)) if !is_new => request = *unsent,
-                Err(SendFailure::Unsent(_, error) | SendFailure::NoResponse(error)) => {
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    async fn connect(
-        &self,
-        url: &Url,
-        deadline: RequestDeadline,
-    ) -> Result<Box<Connection>, HttpError> {
-        let limit = self.options.connect_timeout;
-        let connecting =
-            deadline.timeout(timeout(limit, Box::pin(connect(url, limit, &self.addresses))));
-        match connecting.await {
-            Some(Ok(stream)) => Ok(Box::new(Connection::new(stream?).await?)),
-            Some(Err(_)) => {
-                Err(HttpError::NotSent(format!("connecting took longer than {limit:?}")))
-            }
-            None => Err(HttpError::NotSent(format!(
-                "connecting took longer than the whole request may take, {:?}",
-                deadline.limit
-            ))),
-        }
-    }
-}
-
-/// The time by which a request must have ended.
-#[derive(Clone, Copy)]
-struct RequestDeadline {
-    time: Instant,
-    limit: Duration,
-}
-
-impl RequestDeadline {
-    fn after(limit: Duration) -> Self {
-        Self { time: Instant::now() + limit, limit }
-    }
-
-    /// The result of the future; `None` if it takes too long.
-    async fn timeout<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        timeout_at(self.time, future).await.ok()
+        method: Method,
+        url: Url,
+        headers: &[(&str, &str)],
+        body: Option<Bytes>,
+    ) -> Result<(Response, Instant), HttpError> {
+        let client = self.connections.client(&url).await?;
+        let request = new_request(&client, method, url, headers, body.map(Body::from))?;
+        let deadline = Instant::now() + self.options.request_timeout;
+        let sent = timeout_at(deadline, client.execute(request)).await;
+        let sent = sent.map_err(|_| self.timed_out())?;
+        Ok((sent.map_err(|error| HttpError::from_reqwest(&error))?, deadline))
     }
 
     fn timed_out(&self) -> HttpError {
-        HttpError::TimedOut(format!("the request took longer than {:?}", self.limit))
+        let limit = self.options.request_timeout;
+        HttpError::TimedOut(format!("the request took longer than {limit:?}"))
     }
 }
 
-fn new_request(
-    method: Method,
-    url: &str,
-    headers: &[(&str, &str)],
-    body: Bytes,
-) -> Result<(Url, Request<Full<Bytes>>), HttpError> {
-    let RequestTarget { url, mut headers } = RequestTarget::new(url, HTTP_SCHEMES, headers)?;
-    let invalid = |reason: &str| HttpError::InvalidRequest(reason.to_owned());
-    let host =
-        HeaderValue::try_from(url.authority()).map_err(|_| invalid("the host is invalid"))?;
-    headers.entry(HOST).or_insert(host);
-    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-    let mut request = Request::new(Full::new(body));
-    *request.method_mut() = method;
-    *request.uri_mut() =
-        url.path_and_query.parse().map_err(|_| invalid("the path of the URL is invalid"))?;
-    *request.headers_mut() = headers;
-    Ok((url, request))
+/// The body of the response, up to this limit.
+async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, HttpError> {
+    let mut bytes = Vec::new();
+    let failed = |error| HttpError::from_reqwest(&error);
+    while let Some(part) = response.chunk().await.map_err(failed)? {
+        if bytes.len() + part.len() > limit {
+            return Err(HttpError::TooLong { limit });
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
 }
 
 impl fmt::Debug for HttpClient {

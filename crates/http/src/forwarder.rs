@@ -6,10 +6,7 @@ use grid_batch_core::ledger::{
     SocketMessages,
 };
 
-use crate::{
-    HttpClient, HttpError, HttpOptions, StreamedResponse, WebSocketOptions, join,
-    websocket::open_forwarded,
-};
+use crate::{HttpClient, HttpError, HttpOptions, StreamedResponse, WebSocketOptions, join};
 
 /// The headers of a response that concern the client. All others are about the connection to the node, or
 /// about the node.
@@ -30,7 +27,6 @@ impl Forwarder {
     pub fn new(options: &HttpOptions) -> Result<Self, HttpError> {
         let sockets = WebSocketOptions {
             open_timeout: options.request_timeout,
-            nodes: options.nodes.clone(),
             ..WebSocketOptions::default()
         };
         Ok(Self { client: HttpClient::new(options)?, sockets })
@@ -48,7 +44,7 @@ impl Forwarder {
         let mut failure = PassThroughError::NoNode;
         for node in nodes.iter().take(Self::ATTEMPTS) {
             let opened = match join(node, request.target().trim_start_matches('/')) {
-                Ok(url) => open_forwarded(&url, headers, &self.sockets).await,
+                Ok(url) => self.client.open_forwarded(&url, headers, &self.sockets).await,
                 Err(error) => Err(error),
             };
             match opened {

@@ -1,15 +1,16 @@
 #![doc = include_str!("../README.md")]
 
 mod client;
-mod connect;
-mod connection;
+mod connections;
 mod error;
 mod forwarder;
-mod pool;
+mod headers;
+#[cfg(feature = "mocks")]
+pub mod mocks;
 mod probe;
-mod request_target;
+mod request;
+mod requests;
 mod response;
-mod stream;
 mod streamed;
 mod submission;
 mod tls;
@@ -19,9 +20,12 @@ mod websocket;
 pub use client::{HttpClient, HttpOptions};
 pub use error::HttpError;
 pub use forwarder::Forwarder;
+pub use headers::HttpHeaders;
 pub use probe::WebSocketProbe;
+pub use requests::HttpRequests;
 pub use response::HttpResponse;
 pub use streamed::StreamedResponse;
 pub use submission::submission_answer;
+pub use tls::{Pem, TlsOptions};
 pub use url::{join, origin};
-pub use websocket::{TextFrames, WebSocketOptions, open_websocket};
+pub use websocket::{TextFrames, WebSocketOptions};

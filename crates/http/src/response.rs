@@ -1,6 +1,6 @@
 use std::time::{Duration, SystemTime};
 
-use hyper::header::{DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_support::one_line;

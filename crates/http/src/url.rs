@@ -1,40 +1,10 @@
-use std::net::Ipv6Addr;
-
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use grid_batch_support::redact_url;
+use reqwest::Url;
 
 use crate::HttpError;
 
 pub(crate) const HTTP_SCHEMES: &[&str] = &["http", "https"];
 pub(crate) const WEBSOCKET_SCHEMES: &[&str] = &["http", "https", "ws", "wss"];
-
-/// What a path and a query must not contain as it is.
-const ENCODED: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'<')
-    .add(b'>')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'`')
-    .add(b'{')
-    .add(b'|')
-    .add(b'}');
-
-/// The parts of a URL.
-///
-/// It has no `Debug`, because it may have a password.
-pub(crate) struct Url {
-    pub(crate) scheme: String,
-    /// User name and password as they are written, without the `@`.
-    pub(crate) user_info: Option<String>,
-    /// A name or an address, in lower case. An IPv6 address is in brackets.
-    pub(crate) host: String,
-    /// `None` if it is the port of the scheme.
-    port: Option<u16>,
-    /// It starts with a slash.
-    pub(crate) path_and_query: String,
-    has_fragment: bool,
-}
 
 /// Appends a path to a base URL. The base URL may have a path, and may end with a slash.
 ///
@@ -43,24 +13,29 @@ pub(crate) struct Url {
 ///
 /// assert_eq!(join("http://ledger:8008", "batches")?, "http://ledger:8008/batches");
 /// assert_eq!(join("http://proxy/sawtooth/", "/batches")?, "http://proxy/sawtooth/batches");
+/// assert_eq!(join("http://b\u{fc}cher.example", "batches")?, "http://xn--bcher-kva.example/batches");
 /// assert!(join("http://ledger:8008/?key=1", "batches").is_err());
 /// assert!(join("ledger:8008", "batches").is_err());
 /// # Ok::<(), grid_batch_http::HttpError>(())
 /// ```
 pub fn join(base: &str, path: &str) -> Result<String, HttpError> {
-    let url = Url::parse(base, HTTP_SCHEMES)?;
-    if url.has_fragment || url.path_and_query.contains('?') {
+    let url = parse(base, HTTP_SCHEMES)?;
+    if url.fragment().is_some() || url.query().is_some() {
         return Err(HttpError::InvalidRequest(format!(
             "the base URL at {} has a query or a fragment; remove it",
-            url.origin()
+            origin_of(&url)
         )));
     }
-    let (user_info, at) = match &url.user_info {
-        Some(user_info) => (user_info.as_str(), "@"),
-        None => ("", ""),
-    };
-    let (base, path) = (url.path_and_query.trim_end_matches('/'), path.trim_start_matches('/'));
-    Ok(format!("{}://{user_info}{at}{}{base}/{path}", url.scheme, url.authority()))
+    // They would lead out of the path of the base URL.
+    if path.split(['/', '?', '#']).any(is_dots) {
+        return Err(HttpError::InvalidRequest("the path has a segment of dots".to_owned()));
+    }
+    let base = url.as_str().trim_end_matches('/');
+    Ok(format!("{base}/{}", path.trim_start_matches('/')))
+}
+
+fn is_dots(segment: &str) -> bool {
+    matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..")
 }
 
 /// Scheme, host and port of a URL, for messages. Its other parts may be secrets.
@@ -72,136 +47,42 @@ pub fn join(base: &str, path: &str) -> Result<String, HttpError> {
 /// assert_eq!(origin("not a URL"), "<invalid URL>");
 /// ```
 pub fn origin(url: &str) -> String {
-    match split_scheme(url).and_then(|(scheme, rest)| Url::after_scheme(scheme, rest)) {
-        Ok(url) => url.origin(),
-        Err(_) => "<invalid URL>".to_owned(),
+    match Url::parse(url) {
+        Ok(url) if url.has_host() => origin_of(&url),
+        _ => "<invalid URL>".to_owned(),
     }
 }
 
-impl Url {
-    /// Parses a URL that has one of these schemes.
-    pub(crate) fn parse(text: &str, schemes: &[&str]) -> Result<Self, HttpError> {
-        let (scheme, rest) = split_scheme(text)?;
-        if !schemes.contains(&scheme.as_str()) {
-            return Err(HttpError::InvalidRequest(format!(
-                "the URL starts with {:?}; it must start with {}",
-                format!("{scheme}:"),
-                schemes
-                    .iter()
-                    .map(|scheme| format!("{scheme}://"))
-                    .collect::<Vec<_>>()
-                    .join(" or ")
-            )));
-        }
-        Self::after_scheme(scheme, rest)
-    }
-
-    fn after_scheme(scheme: String, rest: &str) -> Result<Self, HttpError> {
-        let rest =
-            rest.strip_prefix("//").ok_or_else(|| invalid("// is missing after the scheme"))?;
-        let (rest, has_fragment) =
-            rest.split_once('#').map_or((rest, false), |(rest, _)| (rest, true));
-        let (authority, path_and_query) =
-            rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let (user_info, host_and_port) = match authority.rsplit_once('@') {
-            Some((user_info, host)) => (Some(user_info.to_owned()), host),
-            None => (None, authority),
-        };
-        let (host, port) = split_port(host_and_port)?;
-        let slash = if path_and_query.starts_with('/') { "" } else { "/" };
-        Ok(Self {
-            host: parse_host(host)?,
-            port: port.filter(|port| Some(*port) != default_port(&scheme)),
-            scheme,
-            user_info,
-            path_and_query: format!("{slash}{}", utf8_percent_encode(path_and_query, ENCODED)),
-            has_fragment,
-        })
-    }
-
-    /// Host and port, without the port of the scheme.
-    pub(crate) fn authority(&self) -> String {
-        match self.port {
-            Some(port) => format!("{}:{port}", self.host),
-            None => self.host.clone(),
-        }
-    }
-
-    pub(crate) fn origin(&self) -> String {
-        format!("{}://{}", self.scheme, self.authority())
-    }
-
-    /// The origin of the same server for requests, if this is the URL of a websocket.
-    pub(crate) fn http_origin(&self) -> String {
-        let scheme = if self.is_encrypted() { "https" } else { "http" };
-        format!("{scheme}://{}", self.authority())
-    }
-
-    pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(self.scheme.as_str(), "https" | "wss")
-    }
-
-    /// The host as the resolver expects it: an IPv6 address without brackets.
-    pub(crate) fn host_name(&self) -> &str {
-        self.host.trim_start_matches('[').trim_end_matches(']')
-    }
-
-    pub(crate) fn port_or_default(&self) -> u16 {
-        self.port.or_else(|| default_port(&self.scheme)).unwrap_or_default()
-    }
+pub(crate) fn origin_of(url: &Url) -> String {
+    redact_url(url.as_str())
 }
 
-fn invalid(reason: &str) -> HttpError {
-    HttpError::InvalidRequest(format!("cannot parse the URL: {reason}"))
-}
-
-fn default_port(scheme: &str) -> Option<u16> {
-    match scheme {
-        "http" | "ws" => Some(80),
-        "https" | "wss" => Some(443),
-        _ => None,
-    }
-}
-
-/// The scheme in lower case, and what follows its colon.
-fn split_scheme(url: &str) -> Result<(String, &str), HttpError> {
-    let url = url.trim_matches(|c: char| c <= ' ');
-    let (scheme, rest) = url.split_once(':').ok_or_else(|| invalid("it has no scheme"))?;
-    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
-    if !is_scheme {
+/// Parses a URL that has one of these schemes.
+pub(crate) fn parse(text: &str, schemes: &[&str]) -> Result<Url, HttpError> {
+    let invalid =
+        |reason: &str| HttpError::InvalidRequest(format!("cannot parse the URL: {reason}"));
+    let text = text.trim_matches(|c: char| c <= ' ');
+    let (scheme, rest) = text.split_once(':').ok_or_else(|| invalid("it has no scheme"))?;
+    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) {
         return Err(invalid("its scheme is invalid"));
     }
-    Ok((scheme.to_ascii_lowercase(), rest))
-}
-
-fn split_port(host_and_port: &str) -> Result<(&str, Option<u16>), HttpError> {
-    let colon = host_and_port.rfind(':').filter(|colon| !host_and_port[*colon..].contains(']'));
-    let Some(colon) = colon else { return Ok((host_and_port, None)) };
-    let (host, port) = (&host_and_port[..colon], &host_and_port[colon + 1..]);
-    if port.is_empty() {
-        return Ok((host, None));
+    if !schemes.contains(&scheme.to_ascii_lowercase().as_str()) {
+        let expected: Vec<String> = schemes.iter().map(|it| format!("{it}://")).collect();
+        return Err(HttpError::InvalidRequest(format!(
+            "the URL starts with {:?}; it must start with {}",
+            format!("{scheme}:"),
+            expected.join(" or ")
+        )));
     }
-    let port = port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok()).flatten();
-    Ok((host, Some(port.ok_or_else(|| invalid("its port is not a number from 0 to 65535"))?)))
-}
-
-fn parse_host(host: &str) -> Result<String, HttpError> {
-    if host.is_empty() {
-        return Err(invalid("it has no host"));
+    // Browsers complete such a URL, which here is a mistake.
+    if !rest.starts_with("//") || rest.starts_with("///") {
+        return Err(invalid("// and a host are missing after the scheme"));
     }
-    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        let address: Ipv6Addr =
-            address.parse().map_err(|_| invalid("its IPv6 address is invalid"))?;
-        return Ok(format!("[{address}]"));
-    }
-    if !host.is_ascii() {
-        return Err(invalid("its host has other characters than ASCII; write its name as xn--..."));
-    }
-    if !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+    let authority = rest[2..].split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('\\') {
         return Err(invalid("its host has an invalid character"));
     }
-    Ok(host.to_ascii_lowercase())
+    Url::parse(text).map_err(|error| invalid(&error.to_string()))
 }
 
 #[cfg(test)]
@@ -218,22 +99,41 @@ mod tests {
             ("http://u:p@[::1]:8008", "a", "http://u:p@[::1]:8008/a"),
             ("https://h:443", "a", "https://h/a"),
             ("https://h:80", "a", "https://h:80/a"),
+            ("http://u:p@b\u{fc}cher.example:1/b", "a", "http://u:p@xn--bcher-kva.example:1/b/a"),
+            ("http://日本語。jp", "a", "http://xn--wgv71a119e.jp/a"),
         ] {
             assert_eq!(join(base, path).unwrap(), joined);
         }
     }
 
     #[test]
+    fn path_does_not_leave_the_base_url() {
+        for path in ["..", "/../a", "a/./b", "a/%2E%2e/b?c", "..?a"] {
+            assert!(
+                matches!(join("http://h/b", path), Err(HttpError::InvalidRequest(_))),
+                "{path}"
+            );
+        }
+        assert_eq!(join("http://h/b", "a?c=../d..").unwrap(), "http://h/b/a?c=../d..");
+    }
+
+    #[test]
     fn parts_of_a_url() {
         let parts = |text| {
-            let url = Url::parse(text, WEBSOCKET_SCHEMES).unwrap();
-            (url.host_name().to_owned(), url.port_or_default(), url.path_and_query.clone())
+            let url = parse(text, WEBSOCKET_SCHEMES).unwrap();
+            let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+            let path_and_query = format!("{}{query}", url.path());
+            (
+                url.host_str().unwrap().to_owned(),
+                url.port_or_known_default().unwrap(),
+                path_and_query,
+            )
         };
         let expected = |host: &str, port, path: &str| (host.to_owned(), port, path.to_owned());
         assert_eq!(parts("http://h"), expected("h", 80, "/"));
         assert_eq!(parts("wss://h:/a#b"), expected("h", 443, "/a"));
         assert_eq!(parts("HTTP://h:8008?q=1"), expected("h", 8008, "/?q=1"));
-        assert_eq!(parts("http://a@b:c@[2001:DB8::1]/"), expected("2001:db8::1", 80, "/"));
+        assert_eq!(parts("http://a@b:c@[2001:DB8::1]/"), expected("[2001:db8::1]", 80, "/"));
         assert_eq!(parts("http://h/a b/ü?q=\"%20"), expected("h", 80, "/a%20b/%C3%BC?q=%22%20"));
     }
 
@@ -246,13 +146,14 @@ mod tests {
             "user:secret@ledger",
             "http://",
             "http:ledger/secret",
+            "http:///secret",
             "http://user:secret@",
             "http://user:secret@ledger:port",
             "http://user:secret@ledger:65536",
             "http://user:secret@ledger:+1",
             "http://user:secret@[ledger]",
             "http://user:secret@[::1",
-            "http://user:secret@b\u{fc}cher",
+            "http://user:secret@b\u{fc}\u{0}cher",
             "http://user:secret@led\\ger",
             "ws://user:secret@ledger",
             "http://user:secret@ledger?secret",

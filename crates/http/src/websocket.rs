@@ -10,26 +10,24 @@ use futures_util::{
     stream::{BoxStream, unfold},
 };
 use grid_batch_core::ledger::{SocketMessage, SocketMessages};
-use grid_batch_nodes::NodePool;
+use reqwest::{Client, Method, Response, StatusCode, Upgraded, Url};
 use tokio::{pin, runtime::Handle, time::timeout};
 use tokio_tungstenite::{
-    WebSocketStream, client_async_with_config,
+    WebSocketStream,
     tungstenite::{
         Error as TungsteniteError, Message,
-        client::IntoClientRequest,
-        error::ProtocolError::{HandshakeIncomplete, ResetWithoutClosingHandshake},
-        handshake::client::Request,
-        protocol::{CloseFrame, WebSocketConfig},
+        error::ProtocolError::ResetWithoutClosingHandshake,
+        handshake::{client::generate_key, derive_accept_key},
+        protocol::{CloseFrame, Role, WebSocketConfig},
     },
 };
 
 use crate::{
-    HttpError,
-    connect::{AllowedAddresses, connect},
+    HttpClient, HttpError,
+    error::find,
     probe::{ProbedSocket, WebSocketProbe},
-    request_target::RequestTarget,
-    stream::MaybeTlsStream,
-    url::WEBSOCKET_SCHEMES,
+    request::new_request,
+    url::{WEBSOCKET_SCHEMES, origin_of, parse},
 };
 
 /// Timeouts and limits of websockets.
@@ -42,8 +40,6 @@ pub struct WebSocketOptions {
     pub silence_timeout: Duration,
     /// The maximum length of one text.
     pub max_text_bytes: usize,
-    /// What all websockets report to: which nodes do not answer.
-    pub nodes: NodePool,
 }
 
 impl Default for WebSocketOptions {
@@ -52,7 +48,6 @@ impl Default for WebSocketOptions {
             open_timeout: Duration::from_secs(10),
             silence_timeout: Duration::from_secs(75),
             max_text_bytes: 16 * 1024 * 1024,
-            nodes: NodePool::default(),
         }
     }
 }
@@ -66,6 +61,11 @@ pub struct TextFrames {
 }
 
 impl TextFrames {
+    /// The texts of another client, whose websocket no probe can ping.
+    pub fn new(texts: impl Stream<Item = Result<String, HttpError>> + Send + 'static) -> Self {
+        Self { texts: texts.boxed(), probe: ProbedSocket::new().0 }
+    }
+
     /// Sends pings over this websocket.
     pub fn probe(&self) -> WebSocketProbe {
         self.probe.clone()
@@ -80,7 +80,7 @@ impl Stream for TextFrames {
     }
 }
 
-type ClientWebSocket = WebSocketStream<MaybeTlsStream>;
+type ClientWebSocket = WebSocketStream<Upgraded>;
 
 /// A websocket that is closed with a Close frame when it is dropped: a server may take a client that
 /// disappears for a failure of its own.
@@ -107,46 +107,138 @@ impl Drop for ClosedOnDrop {
     }
 }
 
-/// Opens a websocket at an `http`, `https`, `ws` or `wss` URL and sends these texts.
-pub async fn open_websocket(
-    url: &str,
-    headers: &[(&str, &str)],
-    texts: &[&str],
-    options: &WebSocketOptions,
-) -> Result<TextFrames, HttpError> {
-    let target = RequestTarget::new(url, WEBSOCKET_SCHEMES, headers)?;
-    let report = reporter(&target, options);
-    let socket = open_in_time(target, texts, options).await.inspect_err(&report)?;
-    let (probe, probed) = ProbedSocket::new();
-    let texts = received_texts(socket, probed, options.silence_timeout);
-    let texts = texts.inspect(move |text| text.as_ref().err().into_iter().for_each(&report));
-    Ok(TextFrames { texts: texts.boxed(), probe })
-}
+impl HttpClient {
+    /// Opens a websocket at an `http`, `https`, `ws` or `wss` URL and sends these texts.
+    pub async fn open_websocket(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        texts: &[&str],
+        options: &WebSocketOptions,
+    ) -> Result<TextFrames, HttpError> {
+        let (socket, node) = self.open_in_time(url, headers, texts, options).await?;
+        let (probe, probed) = ProbedSocket::new();
+        let (texts, client) =
+            (received_texts(socket, probed, options.silence_timeout), self.clone());
+        let texts = texts.inspect(move |text| {
+            let error = text.as_ref().err();
+            error.into_iter().for_each(|error| client.report(&node, Err(error)));
+        });
+        Ok(TextFrames { texts: texts.boxed(), probe })
+    }
 
-/// Reports that the node does not answer.
-fn reporter(
-    target: &RequestTarget,
-    options: &WebSocketOptions,
-) -> impl Fn(&HttpError) + Send + Sync + use<> {
-    let (node, nodes) = (target.url.http_origin(), options.nodes.clone());
-    move |error| {
-        if error.is_no_answer() {
-            nodes.failed(&node, &error.to_string());
+    /// Opens a websocket for a client.
+    pub(crate) async fn open_forwarded(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        options: &WebSocketOptions,
+    ) -> Result<ForwardedWebSocket, HttpError> {
+        let (socket, _) = self.open_in_time(url, headers, &[], options).await?;
+        Ok(ForwardedWebSocket { socket, silence_timeout: options.silence_timeout })
+    }
+
+    /// An open websocket, and the origin of its node.
+    async fn open_in_time(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        texts: &[&str],
+        options: &WebSocketOptions,
+    ) -> Result<(ClosedOnDrop, String), HttpError> {
+        let limit = options.open_timeout;
+        let url = websocket_url(url)?;
+        let node = origin_of(&url);
+        let opened = match self.connections.client(&url).await {
+            Ok(client) => {
+                let opening = open_socket(&client, url, headers, texts, options);
+                timeout(limit, opening).await.unwrap_or_else(|_| {
+                    Err(HttpError::TimedOut(format!("the websocket did not open within {limit:?}")))
+                })
+            }
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(socket) => Ok((socket, node)),
+            Err(error) => {
+                self.report(&node, Err(&error));
+                Err(error)
+            }
         }
     }
 }
 
-/// Opens a websocket for a client.
-pub(crate) async fn open_forwarded(
-    url: &str,
+async fn open_socket(
+    client: &Client,
+    url: Url,
     headers: &[(&str, &str)],
+    texts: &[&str],
     options: &WebSocketOptions,
-) -> Result<ForwardedWebSocket, HttpError> {
-    let target = RequestTarget::new(url, WEBSOCKET_SCHEMES, headers)?;
-    let report = reporter(&target, options);
-    let socket = open_in_time(target, &[], options).await.inspect_err(report)?;
-    Ok(ForwardedWebSocket { socket, silence_timeout: options.silence_timeout })
+) -> Result<ClosedOnDrop, HttpError> {
+    let key = generate_key();
+    let handshake = [
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", &key),
+    ];
+    let response = upgrade(client, url, &[headers, &handshake].concat()).await?;
+    check_handshake(&response, &key)?;
+    let stream = response.upgrade().await.map_err(|error| HttpError::from_reqwest(&error))?;
+    let limit = Some(options.max_text_bytes);
+    let config = WebSocketConfig::default()
+        .max_message_size(limit)
+        .max_frame_size(limit)
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES);
+    let mut open = WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await;
+    for text in texts {
+        open.send(Message::text(*text)).await.map_err(from_tungstenite)?;
+    }
+    Ok(ClosedOnDrop(Some(open)))
 }
+
+/// Sends the request for a websocket.
+async fn upgrade(
+    client: &Client,
+    url: Url,
+    headers: &[(&str, &str)],
+) -> Result<Response, HttpError> {
+    let request = new_request(client, Method::GET, url, headers, None)?;
+    client.execute(request).await.map_err(|error| {
+        match find::<hyper::Error>(&error).filter(|error| error.is_parse()) {
+            Some(error) => HttpError::InvalidData(error.to_string()),
+            None => HttpError::from_reqwest(&error),
+        }
+    })
+}
+
+/// The URL of the request that opens a websocket.
+fn websocket_url(url: &str) -> Result<Url, HttpError> {
+    let mut url = parse(url, WEBSOCKET_SCHEMES)?;
+    let scheme = if matches!(url.scheme(), "https" | "wss") { "https" } else { "http" };
+    // Schemes of the same kind replace each other.
+    let _ = url.set_scheme(scheme);
+    Ok(url)
+}
+
+fn check_handshake(response: &Response, key: &str) -> Result<(), HttpError> {
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(HttpError::Refused { status: response.status().as_u16() });
+    }
+    let accepted = response.headers().get("sec-websocket-accept");
+    if accepted
+        .is_none_or(|accepted| accepted.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
+    {
+        let reason = "the server did not accept the key of the websocket";
+        return Err(HttpError::InvalidData(reason.to_owned()));
+    }
+    Ok(())
+}
+
+/// The size of a buffer of a websocket, which grows for a longer message. Most are short, and there may be
+/// a thousand websockets; each buffer is cleared before a read.
+const BUFFER_BYTES: usize = 4 * 1024;
 
 /// A websocket at a node whose messages are those of a client.
 pub(crate) struct ForwardedWebSocket {
@@ -196,55 +288,6 @@ impl ForwardedWebSocket {
             timeout(self.silence_timeout, socket.send(message)).await.ok()?.ok()?;
         }
     }
-}
-
-async fn open_in_time(
-    target: RequestTarget,
-    texts: &[&str],
-    options: &WebSocketOptions,
-) -> Result<ClosedOnDrop, HttpError> {
-    let limit = options.open_timeout;
-    let opening = timeout(limit, open(target, texts, options)).await;
-    opening.unwrap_or_else(|_| {
-        Err(HttpError::TimedOut(format!("the websocket did not open within {limit:?}")))
-    })
-}
-
-async fn open(
-    target: RequestTarget,
-    texts: &[&str],
-    options: &WebSocketOptions,
-) -> Result<ClosedOnDrop, HttpError> {
-    let stream = connect(&target.url, options.open_timeout, &AllowedAddresses::default()).await?;
-    let limit = Some(options.max_text_bytes);
-    let config = WebSocketConfig::default()
-        .max_message_size(limit)
-        .max_frame_size(limit)
-        .read_buffer_size(BUFFER_BYTES)
-        .write_buffer_size(BUFFER_BYTES);
-    let (socket, _) = client_async_with_config(handshake_request(target)?, stream, Some(config))
-        .await
-        .map_err(from_tungstenite)?;
-    let mut socket = ClosedOnDrop(Some(socket));
-    if let Some(open) = &mut socket.0 {
-        for text in texts {
-            open.send(Message::text(*text)).await.map_err(from_tungstenite)?;
-        }
-    }
-    Ok(socket)
-}
-
-/// The size of a buffer of a websocket, which grows for a longer message. Most are short, and there may be
-/// a thousand websockets; each buffer is cleared before a read.
-const BUFFER_BYTES: usize = 4 * 1024;
-
-fn handshake_request(target: RequestTarget) -> Result<Request, HttpError> {
-    let RequestTarget { url, headers } = target;
-    let scheme = if url.is_encrypted() { "wss" } else { "ws" };
-    let url = format!("{scheme}://{}{}", url.authority(), url.path_and_query);
-    let mut request = url.into_client_request().map_err(from_tungstenite)?;
-    request.headers_mut().extend(headers);
-    Ok(request)
 }
 
 /// The texts until the websocket breaks.
@@ -331,13 +374,7 @@ fn closed(frame: Option<CloseFrame>) -> HttpError {
 
 fn from_tungstenite(error: TungsteniteError) -> HttpError {
     match error {
-        TungsteniteError::Http(response) => {
-            HttpError::Refused { status: response.status().as_u16() }
-        }
-        TungsteniteError::Url(_) | TungsteniteError::HttpFormat(_) => {
-            HttpError::InvalidRequest(error.to_string())
-        }
-        TungsteniteError::Protocol(HandshakeIncomplete | ResetWithoutClosingHandshake) => {
+        TungsteniteError::Protocol(ResetWithoutClosingHandshake) => {
             HttpError::NoResponse(error.to_string())
         }
         TungsteniteError::Protocol(_)

@@ -28,7 +28,7 @@ impl Sawtooth {
 
     async fn remember_statuses(&self, node: &str, ids: &[String]) {
         let asked_at = self.before_post.monotonic();
-        match get_node_reports(node, &self.query_client, ids).await {
+        match get_node_reports(node, &self.client, ids).await {
             Ok(reports) => {
                 reports.iter().for_each(|r| self.before_post.set_ahead(node, r, asked_at));
             }

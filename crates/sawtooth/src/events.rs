@@ -20,14 +20,14 @@ impl Sawtooth {
     pub(crate) async fn subscribe(&self) -> BatchResult<LedgerEventStream> {
         let mut failure = BatchError::Unavailable("no node can be asked for events".to_owned());
         for node in &self.nodes.status_urls(GlobalScopeId.service_id().as_str(), "") {
-            let client = &self.query_client;
+            let client = &self.client;
             match client
                 .subscribe(node, "subscriptions", SUBSCRIPTION, &self.options.websocket)
                 .await
             {
                 Ok(frames) => {
                     *lock(&self.subscribed) = Some(origin(node));
-                    return Ok(event_stream(frames, self.query_client.clone(), node.clone()));
+                    return Ok(event_stream(frames, self.client.clone(), node.clone()));
                 }
                 Err(error) => {
                     if matches!(error, HttpError::NotSent(_) | HttpError::NoResponse(_)) {

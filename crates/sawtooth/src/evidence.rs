@@ -62,7 +62,7 @@ impl Sawtooth {
     /// The evidence of all nodes about each of these batches. Each node is asked for all statuses at once.
     async fn look(&self, nodes: &[String], ids: &[String]) -> Vec<BatchResult<Evidence>> {
         let queries =
-            nodes.iter().map(async |node| get_reports_by_id(node, &self.query_client, ids).await);
+            nodes.iter().map(async |node| get_reports_by_id(node, &self.client, ids).await);
         let statuses = join_all(queries).await;
         let mut evidence = Vec::with_capacity(ids.len());
         for some in ids.chunks(BATCHES_AT_ONCE) {
@@ -116,7 +116,7 @@ impl Sawtooth {
         for (batch, report) in batches.iter().zip(reports) {
             let was_accepted = matches!(batch.state, BatchState::Pending | BatchState::Valid);
             let id = batch.batch_id.to_string();
-            let outage = self.query_client.outages().since_sent(&id);
+            let outage = self.client.outages().since_sent(&id);
             if was_accepted && *report == absent && outage != ObservedOutage::None {
                 lost.push((report, id, outage));
             }
@@ -158,7 +158,7 @@ impl Sawtooth {
 
     /// The evidence of one node.
     async fn evidence_at(&self, node: &str, batch_id: &str) -> BatchResult<Evidence> {
-        let reports = get_reports_by_id(node, &self.query_client, &[batch_id.to_owned()]).await?;
+        let reports = get_reports_by_id(node, &self.client, &[batch_id.to_owned()]).await?;
         self.evidence_of(node, batch_id, reports.get(batch_id)).await
     }
 
@@ -187,7 +187,7 @@ impl Sawtooth {
                 Evidence::Present
             }
             LedgerStatus::NotReported
-                if is_in_chain(&self.query_client, node, InChain::Batch, batch_id).await? =>
+                if is_in_chain(&self.client, node, InChain::Batch, batch_id).await? =>
             {
                 Evidence::Committed
             }
@@ -202,7 +202,7 @@ impl Sawtooth {
         nodes: &[String],
         batch: &UnresolvedBatch,
     ) -> BatchResult<Option<EvidenceReport>> {
-        let Some(found) = self.applied.find(&self.query_client, nodes, batch).await else {
+        let Some(found) = self.applied.find(&self.client, nodes, batch).await else {
             return Ok(None);
         };
         // The batch is read after its transaction, because both may have been committed meanwhile. It may be in the

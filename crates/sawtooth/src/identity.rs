@@ -9,7 +9,7 @@ const FIRST_BLOCK: &str = "blocks?limit=1&start=0x0000000000000000&reverse";
 impl Sawtooth {
     /// The id of the first block, which all nodes of a network have and no other network has.
     pub(crate) async fn read_first_block(&self, node: &str) -> BatchResult<String> {
-        let response = self.identity_client.get(node, FIRST_BLOCK).await?;
+        let response = self.client.get(node, FIRST_BLOCK).await?;
         let id = first_block(&response.successful_body(error_message)?)?;
         Ok(format!("genesis block {id}"))
     }

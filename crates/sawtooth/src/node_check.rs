@@ -23,7 +23,7 @@ impl Sawtooth {
         })?;
         let ids: Vec<String> =
             before.before.iter().chain(&before.since).map(ToString::to_string).collect();
-        match record.first_missing(&self.submit_client, node, &ids).await {
+        match record.first_missing(&self.client, node, &ids).await {
             Ok(None) => {}
             Ok(Some(before)) => {
                 return Err(format!(

@@ -3,8 +3,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use grid_batch_core::MonotonicTime;
 use grid_batch_http::{
-    HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
-    open_websocket, origin,
+    HttpError, HttpRequests, HttpResponse, TextFrames, WebSocketOptions, join, origin,
 };
 use grid_batch_nodes::NodePool;
 
@@ -16,7 +15,7 @@ use crate::{
 /// Sends requests to REST APIs, with authorization if it is configured, and records outages.
 #[derive(Clone)]
 pub(crate) struct RestClient {
-    client: HttpClient,
+    client: Arc<dyn HttpRequests>,
     auth: Option<BasicAuth>,
     outages: Arc<Outages>,
     nodes: NodePool,
@@ -24,11 +23,12 @@ pub(crate) struct RestClient {
 
 impl RestClient {
     pub(crate) fn new(
-        options: &HttpOptions,
+        client: Arc<dyn HttpRequests>,
         auth: Option<BasicAuth>,
         outages: Arc<Outages>,
-    ) -> Result<Self, HttpError> {
-        Ok(Self { client: HttpClient::new(options)?, auth, outages, nodes: options.nodes.clone() })
+        nodes: NodePool,
+    ) -> Self {
+        Self { client, auth, outages, nodes }
     }
 
     pub(crate) fn outages(&self) -> &Outages {
@@ -50,7 +50,8 @@ impl RestClient {
         body: impl Into<Bytes>,
     ) -> Result<HttpResponse, HttpError> {
         let (url, sent_at) = (join(base, path)?, self.outages.monotonic());
-        let result = self.client.post(&url, &self.headers(Some(content_type)), body).await;
+        let headers = self.headers(Some(content_type));
+        let result = self.client.post(&url, &headers, body.into()).await;
         self.record(base, sent_at, &result);
         result
     }
@@ -78,7 +79,8 @@ impl RestClient {
         subscription: &str,
         options: &WebSocketOptions,
     ) -> Result<TextFrames, HttpError> {
-        open_websocket(&join(base, path)?, &self.headers(None), &[subscription], options).await
+        let (url, headers) = (join(base, path)?, self.headers(None));
+        self.client.open_websocket(&url, &headers, &[subscription], options).await
     }
 
     fn headers<'a>(&'a self, content_type: Option<&'a str>) -> Vec<(&'a str, &'a str)> {

@@ -14,7 +14,7 @@ use grid_batch_core::ledger::{
 use grid_batch_core::{
     BatchResult, Clock, GlobalScopeId, ItemId, ScopeId, ScopeIdError, ServiceId, SystemClock,
 };
-use grid_batch_http::{Forwarder, HttpError, HttpOptions};
+use grid_batch_http::{Forwarder, HttpClient, HttpError, HttpOptions, HttpRequests};
 use grid_batch_nodes::StatusUrlResolver;
 
 use grid_batch_protocol::TransactFormat;
@@ -28,17 +28,13 @@ use crate::{
 
 /// A Sawtooth network, accessed through the REST APIs of its nodes. Clones share their observations.
 ///
-/// Submissions, and questions about which ledger a node belongs to, have their own connections; other requests share
-/// theirs. A connection ends with the runtime that opened it, and the end of the poller's runtime must not leave a
-/// submission in doubt.
+/// Each runtime has connections of its own, so the end of the poller's runtime leaves no submission in doubt.
 #[derive(Clone)]
 pub struct Sawtooth {
-    pub(crate) submit_client: RestClient,
+    pub(crate) client: RestClient,
     /// Asks before a POST, with a shorter timeout, so that there is time for the POST.
     pub(crate) question_client: RestClient,
     pub(crate) question_limit: Duration,
-    pub(crate) query_client: RestClient,
-    pub(crate) identity_client: RestClient,
     pub(crate) forwarder: Forwarder,
     pub(crate) options: SawtoothOptions,
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
@@ -56,20 +52,38 @@ impl Sawtooth {
         options: SawtoothOptions,
         nodes: Arc<dyn StatusUrlResolver>,
     ) -> Result<Self, HttpError> {
+        let http = &options.http;
+        let client: Arc<dyn HttpRequests> = Arc::new(HttpClient::new(http)?);
+        let short = HttpOptions { request_timeout: http.request_timeout / 2, ..http.clone() };
+        let question_client = Arc::new(HttpClient::new(&short)?);
+        Self::with_clients(options, nodes, [client, question_client])
+    }
+
+    /// The network with these nodes, to which another client sends the requests, without those of the pass-through of
+    /// clients.
+    pub fn with_client(
+        options: SawtoothOptions,
+        nodes: Arc<dyn StatusUrlResolver>,
+        client: Arc<dyn HttpRequests>,
+    ) -> Result<Self, HttpError> {
+        Self::with_clients(options, nodes, [Arc::clone(&client), client])
+    }
+
+    fn with_clients(
+        options: SawtoothOptions,
+        nodes: Arc<dyn StatusUrlResolver>,
+        clients: [Arc<dyn HttpRequests>; 2],
+    ) -> Result<Self, HttpError> {
         let SawtoothOptions { http, basic_auth, .. } = &options;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let outages = Arc::new(Outages::new(http.request_timeout, Arc::clone(&clock)));
-        let client_with =
-            |http: &HttpOptions| RestClient::new(http, basic_auth.clone(), outages.clone());
-        let client = || client_with(http);
-        let question_limit = http.request_timeout / 2;
-        let short = HttpOptions { request_timeout: question_limit, ..http.clone() };
+        let [client, question_client] = clients.map(|client| {
+            RestClient::new(client, basic_auth.clone(), outages.clone(), http.nodes.clone())
+        });
         Ok(Self {
-            submit_client: client()?,
-            question_client: client_with(&short)?,
-            question_limit,
-            query_client: client()?,
-            identity_client: client()?,
+            client,
+            question_client,
+            question_limit: http.request_timeout / 2,
             forwarder: Forwarder::new(http)?,
             options,
             nodes,

@@ -25,10 +25,9 @@ impl Sawtooth {
         if let Some(answer) = self.prepare_post(url, id).await {
             return answer;
         }
-        self.submit_client.outages().sending(url, id);
+        self.client.outages().sending(url, id);
         let list = list_of_one(submission.serialized_batch());
-        let result =
-            self.submit_client.post(url, "batches", "application/octet-stream", list).await;
+        let result = self.client.post(url, "batches", "application/octet-stream", list).await;
         let answer = read_answer(result);
         if matches!(answer.outcome, Outcome::Busy | Outcome::NotSent | Outcome::Refused) {
             self.before_post.set_posted(url, id, false);

@@ -57,8 +57,8 @@ impl Sawtooth {
     ) -> BatchResult<Vec<StatusReport>> {
         let mut failure = None;
         for node in nodes {
-            let asked_at = self.query_client.outages().monotonic();
-            match get_node_reports(node, &self.query_client, ids)
+            let asked_at = self.client.outages().monotonic();
+            match get_node_reports(node, &self.client, ids)
                 .await
                 .map_err(|error| error.at(&origin(node)))
             {
@@ -80,7 +80,7 @@ impl Sawtooth {
         let unfinished = [LedgerStatus::Pending, LedgerStatus::Valid];
         let reports = reports.iter().map(|report| &report.report);
         for report in reports.filter(|report| unfinished.contains(&report.status)) {
-            self.query_client.outages().reported(node, &report.batch_id, asked_at);
+            self.client.outages().reported(node, &report.batch_id, asked_at);
         }
     }
 
@@ -99,7 +99,7 @@ impl Sawtooth {
         let with_status = |status| reports.iter().filter(move |report| report.status == status);
         with_status(LedgerStatus::Committed)
             .for_each(|it| record.set_committed(node, &it.batch_id));
-        let client = &self.query_client;
+        let client = &self.client;
         let review = InvalidReview { client, record, before_post, service_id, node, nodes };
         let invalid = with_status(LedgerStatus::Invalid).cloned().collect();
         let mut reviewed = review.final_reports(invalid).await;

@@ -46,8 +46,7 @@ impl Sawtooth {
         let unknown = || BatchError::Unavailable("no node can be asked".to_owned());
         let mut failure = nodes.is_empty().then(unknown);
         for node in nodes {
-            match is_in_chain(&self.query_client, node, InChain::Transaction, &id.to_string()).await
-            {
+            match is_in_chain(&self.client, node, InChain::Transaction, &id.to_string()).await {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(error) => failure = failure.or(Some(error.at(&origin(node)))),

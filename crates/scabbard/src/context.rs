@@ -7,7 +7,7 @@ use grid_batch_core::ledger::CommitHistory;
 use grid_batch_core::{
     BatchError, BatchResult, Clock, ItemId, PeerService, ScopeId, ServiceId, ServiceScopeId,
 };
-use grid_batch_http::{Forwarder, HttpClient, HttpError};
+use grid_batch_http::{Forwarder, HttpError, HttpRequests};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_protocol::CylinderToken;
 use grid_batch_support::BlockingWork;
@@ -33,8 +33,6 @@ const HISTORY_PLACES: usize = 8;
 /// The state that the clones of one adapter share.
 pub(crate) struct ScabbardContext {
     pub(crate) client: NodeClient,
-    /// A client with its own connections, for requests that need no authorization.
-    pub(crate) probe_client: HttpClient,
     pub(crate) forwarder: Forwarder,
     /// The nodes of a service. An empty service id stands for requests of clients that name no service.
     pub(crate) nodes: Arc<dyn StatusUrlResolver>,
@@ -72,12 +70,12 @@ impl ScabbardContext {
         token: &CylinderToken,
         nodes: Arc<dyn StatusUrlResolver>,
         options: ScabbardOptions,
+        client: Arc<dyn HttpRequests>,
     ) -> Result<Self, HttpError> {
         let silence_timeout = options.websocket.silence_timeout;
         Ok(Self {
             pool: options.http.nodes.clone(),
-            client: NodeClient::new(token, &options.http, options.websocket)?,
-            probe_client: HttpClient::new(&options.http)?,
+            client: NodeClient::new(token, client, options.websocket),
             forwarder: Forwarder::new(&options.http)?,
             nodes,
             history: BatchHistory::new(Arc::clone(&options.clock)),

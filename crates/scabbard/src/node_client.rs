@@ -1,18 +1,15 @@
+use std::sync::Arc;
+
 use grid_batch_core::{ItemId, ServiceScopeId};
-use grid_batch_http::{
-    HttpClient, HttpError, HttpOptions, HttpResponse, TextFrames, WebSocketOptions, join,
-    open_websocket,
-};
+use grid_batch_http::{HttpError, HttpRequests, HttpResponse, TextFrames, WebSocketOptions, join};
 use grid_batch_protocol::CylinderToken;
 
 /// Sends requests to services on nodes, authorized by a token.
 ///
 /// It has no `Debug`, because it holds the token.
 pub(crate) struct NodeClient {
-    /// A client with its own connections. A connection ends with the runtime that opened it, and the end of the
-    /// poller's runtime must not leave a submission in doubt.
-    submit_client: HttpClient,
-    query_client: HttpClient,
+    /// Each runtime has connections of its own, so the end of the poller's runtime leaves no submission in doubt.
+    client: Arc<dyn HttpRequests>,
     websocket: WebSocketOptions,
     authorization: String,
 }
@@ -20,12 +17,10 @@ pub(crate) struct NodeClient {
 impl NodeClient {
     pub(crate) fn new(
         token: &CylinderToken,
-        http: &HttpOptions,
+        client: Arc<dyn HttpRequests>,
         websocket: WebSocketOptions,
-    ) -> Result<Self, HttpError> {
-        let authorization = authorization(token.as_str());
-        let [submit_client, query_client] = [HttpClient::new(http)?, HttpClient::new(http)?];
-        Ok(Self { submit_client, query_client, websocket, authorization })
+    ) -> Self {
+        Self { client, websocket, authorization: authorization(token.as_str()) }
     }
 
     /// The value of the header that authorizes a request.
@@ -40,7 +35,7 @@ impl NodeClient {
         list: Vec<u8>,
     ) -> Result<HttpResponse, HttpError> {
         let url = service_url(node, scope, "batches")?;
-        self.submit_client.post(&url, &self.headers(), list).await
+        self.client.post(&url, &self.headers(), list.into()).await
     }
 
     /// Requests statuses without `wait`, because that would occupy a thread of the node.
@@ -52,7 +47,7 @@ impl NodeClient {
     ) -> Result<HttpResponse, HttpError> {
         let path = format!("batch_statuses?ids={}", ids.join(","));
         let url = service_url(node, scope, &path)?;
-        self.query_client.get(&url, &self.headers()).await
+        self.client.get(&url, &self.headers()).await
     }
 
     /// Asks whether the owner of another token may write to the service. The request contains a list that cannot be
@@ -67,7 +62,7 @@ impl NodeClient {
         const CUT_OFF: &[u8] = &[0x0a, 0x7f];
         let url = service_url(node, scope, "batches")?;
         let authorization = authorization(token);
-        self.query_client.post(&url, &[("authorization", &authorization)], CUT_OFF.to_vec()).await
+        self.client.post(&url, &[("authorization", &authorization)], CUT_OFF.to_vec().into()).await
     }
 
     /// Asks whether the owner of another token may read the service. The request names no batch, which a node notices
@@ -80,7 +75,7 @@ impl NodeClient {
     ) -> Result<HttpResponse, HttpError> {
         let url = service_url(node, scope, "batch_statuses")?;
         let authorization = authorization(token);
-        self.query_client.get(&url, &[("authorization", &authorization)]).await
+        self.client.get(&url, &[("authorization", &authorization)]).await
     }
 
     pub(crate) async fn get_state_root(
@@ -89,7 +84,14 @@ impl NodeClient {
         scope: &ServiceScopeId,
     ) -> Result<HttpResponse, HttpError> {
         let url = service_url(node, scope, "state_root")?;
-        self.query_client.get(&url, &self.headers()).await
+        self.client.get(&url, &self.headers()).await
+    }
+
+    /// Asks for the status of the node, without authorization. Any response shows that it answers, also a refusal.
+    pub(crate) async fn ask_whether_it_answers(&self, node: &str) {
+        if let Ok(url) = join(node, "status") {
+            drop(self.client.get(&url, &[]).await);
+        }
     }
 
     pub(crate) async fn subscribe(
@@ -103,7 +105,7 @@ impl NodeClient {
             None => "ws/subscribe".to_owned(),
         };
         let url = service_url(node, scope, &path)?;
-        open_websocket(&url, &self.headers(), &[], &self.websocket).await
+        self.client.open_websocket(&url, &self.headers(), &[], &self.websocket).await
     }
 
     fn headers(&self) -> [(&str, &str); 1] {

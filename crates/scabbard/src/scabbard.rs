@@ -10,7 +10,7 @@ use grid_batch_core::ledger::{
 };
 use grid_batch_core::tokens::AccessScope;
 use grid_batch_core::{BatchResult, ItemId, ScopeId, ScopeIdError, ServiceId, ServiceScopeId};
-use grid_batch_http::join;
+use grid_batch_http::{HttpClient, HttpRequests};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_protocol::{CylinderToken, TransactFormat};
 
@@ -38,8 +38,19 @@ impl Scabbard {
         nodes: Arc<dyn StatusUrlResolver>,
         options: ScabbardOptions,
     ) -> Result<Self, ScabbardError> {
+        let client = Arc::new(HttpClient::new(&options.http)?);
+        Self::with_client(token, nodes, options, client)
+    }
+
+    /// The same with another client, which sends the requests without those of the pass-through of clients.
+    pub fn with_client(
+        token: &CylinderToken,
+        nodes: Arc<dyn StatusUrlResolver>,
+        options: ScabbardOptions,
+        client: Arc<dyn HttpRequests>,
+    ) -> Result<Self, ScabbardError> {
         options.check()?;
-        Ok(Self(Arc::new(ScabbardContext::new(token, nodes, options)?)))
+        Ok(Self(Arc::new(ScabbardContext::new(token, nodes, options, client)?)))
     }
 
     /// Sets the source of information about which batches services have committed. Without it, a batch that no node has
@@ -118,7 +129,7 @@ impl Ledger for Scabbard {
     }
 
     fn probe<'a>(&'a self, node: &'a str) -> BoxFuture<'a, ()> {
-        Box::pin(self.ask_whether_it_answers(node))
+        Box::pin(self.0.client.ask_whether_it_answers(node))
     }
 
     fn events<'a>(&'a self, service_id: &'a str) -> BoxFuture<'a, BatchResult<LedgerEventStream>> {
@@ -188,14 +199,5 @@ impl Ledger for Scabbard {
 impl fmt::Debug for Scabbard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scabbard").field("nodes", &self.0.nodes).finish_non_exhaustive()
-    }
-}
-
-impl Scabbard {
-    /// Asks for the status of the node. Any response shows that it answers, even a refusal of the request.
-    pub(crate) async fn ask_whether_it_answers(&self, node: &str) {
-        if let Ok(url) = join(node, "status") {
-            drop(self.0.probe_client.get(&url, &[]).await);
-        }
     }
 }

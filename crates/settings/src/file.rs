@@ -120,7 +120,11 @@ impl SourceFile<'_> {
                 let first_line = written.lines().next().unwrap_or_default();
                 let value = match setting.form {
                     Form::Secret => NOT_SHOWN.to_owned(),
-                    _ if may_hold_secret(first_line) => NOT_SHOWN.to_owned(),
+                    _ if may_hold_secret(first_line)
+                        || setting.redact(first_line) != first_line =>
+                    {
+                        NOT_SHOWN.to_owned()
+                    }
                     _ => first_line.to_owned(),
                 };
                 let name = GivenValue { key, ..setting.given(origin.clone(), "") }.name();

@@ -33,7 +33,11 @@ pub struct Setting {
     /// Whether the help of commands shows it, because most servers need it.
     pub is_common: bool,
     range: Range,
+    /// How a value that may hold a secret is shown.
+    redact: Redact,
 }
+
+type Redact = fn(&str) -> Cow<'_, str>;
 
 /// How a value is written in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +79,7 @@ impl Setting {
             may_be_one_text: false,
             is_common: false,
             range: Range::Any,
+            redact: redact_secrets,
         }
     }
 
@@ -126,6 +131,12 @@ impl Setting {
     #[must_use]
     pub const fn with_secrets(self) -> Self {
         Self { may_hold_secret: true, ..self }
+    }
+
+    /// A value, or an item of a list, may hold a secret, which this function replaces by `***` where it is shown.
+    #[must_use]
+    pub const fn redacted_by(self, redact: fn(&str) -> Cow<'_, str>) -> Self {
+        Self { may_hold_secret: true, redact, ..self }
     }
 
     /// Another environment variable that is read too.
@@ -221,7 +232,7 @@ impl Setting {
         match self.form {
             _ if !self.may_hold_secret || text.is_empty() => Cow::Borrowed(text),
             Form::Secret if !is_url => Cow::Borrowed(PLACEHOLDER),
-            _ => redact_secrets(text),
+            _ => (self.redact)(text),
         }
     }
 

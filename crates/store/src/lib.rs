@@ -11,6 +11,10 @@
     )),
     expect(unused, reason = "some code is for the other database or for a part only")
 )]
+#![expect(
+    elided_lifetimes_in_paths,
+    reason = "only where a connection is opened does its lifetime matter"
+)]
 
 #[cfg(not(any(feature = "postgres", feature = "sqlite")))]
 compile_error!("a store needs a database: enable the feature \"postgres\", \"sqlite\", or both");
@@ -79,6 +83,7 @@ pub use sql::{
     migrations::{Migrations, SchemaVersion, SqlMigration, migrations},
     namespace::{Namespace, NamespaceError},
     probe::DatabaseProbe,
+    program_connection::ProgramConnection,
     program_pool::{ProgramPool, SessionSettings},
     url::{DatabaseUrl, UrlError},
 };

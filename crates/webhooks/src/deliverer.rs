@@ -5,7 +5,7 @@ use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 use grid_batch_core::events::EventStore;
 use grid_batch_core::webhooks::{DueWebhook, WebhookId, WebhookStore};
 use grid_batch_core::{BatchResult, InternalError, Timestamp};
-use grid_batch_http::{HttpClient, HttpOptions};
+use grid_batch_http::{HttpClient, HttpOptions, HttpRequests};
 use grid_batch_support::{BlockingPool, Job, Jobs, Shutdown, catch_panic_async};
 use log::{error, warn};
 use tokio::{
@@ -43,7 +43,7 @@ pub struct Deliverer(Arc<Parts>);
 pub(crate) struct Parts {
     stores: DeliveryParts,
     pub(crate) options: DeliveryOptions,
-    pub(crate) client: HttpClient,
+    pub(crate) client: Arc<dyn HttpRequests>,
     pub(crate) shutdown: Shutdown,
     pub(crate) scanned: Scanned,
     store_tasks: Semaphore,
@@ -62,12 +62,23 @@ impl Deliverer {
             connect_timeout: options.request_timeout.min(HttpOptions::default().connect_timeout),
             request_timeout: options.request_timeout,
             max_response_bytes: MAX_RESPONSE_BYTES,
+            headers: options.headers.clone(),
+            tls: options.tls.clone(),
             ..HttpOptions::default()
         };
         let allowed = options.allowed.clone();
-        let client = HttpClient::new(&http)
-            .map_err(failed)?
-            .with_allowed_addresses(move |address| allowed.allows(address));
+        let allows = move |address| allowed.allows(address);
+        let client = HttpClient::with_allowed_addresses(&http, allows).map_err(failed)?;
+        Ok(Self::start_with_client(jobs, stores, options, Arc::new(client)))
+    }
+
+    /// The same with another client, which must refuse the addresses that the options do not allow.
+    pub fn start_with_client(
+        jobs: &Jobs,
+        stores: DeliveryParts,
+        options: DeliveryOptions,
+        client: Arc<dyn HttpRequests>,
+    ) -> Job {
         let wake = Arc::new(Notify::new());
         let woken = Arc::clone(&wake);
         stores.events.on_events(Arc::new(move || woken.notify_one()));
@@ -82,7 +93,7 @@ impl Deliverer {
             store_tasks,
             blocking: jobs.blocking().clone(),
         }));
-        Ok(jobs.spawn_until("webhooks", shutdown, async move { deliverer.run(&wake).await }))
+        jobs.spawn_until("webhooks", shutdown, async move { deliverer.run(&wake).await })
     }
 
     /// Delivers until the shutdown is requested. A request in flight is then dropped, and its event is sent again

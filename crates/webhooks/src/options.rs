@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use grid_batch_http::{HttpHeaders, TlsOptions};
 use grid_batch_support::{Backoff, rng};
 
 use crate::AllowedNetworks;
@@ -19,6 +20,10 @@ pub struct DeliveryOptions {
     pub poll_interval: Duration,
     /// The private networks to which events may be sent.
     pub allowed: AllowedNetworks,
+    /// Further headers of each request.
+    pub headers: HttpHeaders,
+    /// What TLS uses.
+    pub tls: TlsOptions,
 }
 
 impl Default for DeliveryOptions {
@@ -30,6 +35,8 @@ impl Default for DeliveryOptions {
             request_timeout: Duration::from_secs(15),
             poll_interval: Duration::from_secs(1),
             allowed: AllowedNetworks::default(),
+            headers: HttpHeaders::default(),
+            tls: TlsOptions::default(),
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) async fn send(parts: &Parts, webhook: &DueWebhook, message: &Message)
     ];
     let response = select! {
         () = parts.shutdown.requested() => return Sent::Stopped,
-        response = parts.client.post(&webhook.url, &headers, body.clone()) => response,
+        response = parts.client.post(&webhook.url, &headers, body.clone().into()) => response,
     };
     let failed = |error, retry_after| Sent::Failed { error, retry_after };
     match response {

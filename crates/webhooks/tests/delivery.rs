@@ -21,6 +21,7 @@ use grid_batch_core::operators::OperatorRequest;
 use grid_batch_core::webhooks::{
     FailedDelivery, NewWebhook, Webhook, WebhookId, WebhookSecret, WebhookStore,
 };
+use grid_batch_http::{HttpError, HttpResponse, mocks::MockHttpRequests};
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
 use grid_batch_webhooks::{
@@ -54,10 +55,12 @@ impl Fixture {
         self.store.create_webhook(&new, &OperatorRequest::program()).unwrap().unwrap().id
     }
 
+    fn parts(&self) -> DeliveryParts {
+        DeliveryParts { events: self.store.clone(), webhooks: self.store.clone() }
+    }
+
     fn deliver(&self, options: DeliveryOptions) -> Job {
-        let store = &self.store;
-        let parts = DeliveryParts { events: store.clone(), webhooks: store.clone() };
-        Deliverer::start(&Jobs::start().unwrap(), parts, options).unwrap()
+        Deliverer::start(&Jobs::start().unwrap(), self.parts(), options).unwrap()
     }
 
     fn add(&self, service: &str, number: u8) {
@@ -199,6 +202,28 @@ fn event_that_is_given_up_is_kept_and_sent_again_on_demand() {
         });
     }
     fixture.wait_until(id, "nothing is left", |webhook| webhook.failed == 0);
+}
+
+#[test]
+fn client_of_a_program_sends_events() {
+    let (report, sent) = mpsc::channel();
+    let mut client = MockHttpRequests::new();
+    let refused = Err(HttpError::NotSent("refused".to_owned()));
+    client.expect_post().times(1).return_once(|_, _, _| refused);
+    client.expect_post().returning(move |url, headers, _| {
+        report.send((url.to_owned(), headers)).unwrap();
+        Ok(HttpResponse { status: 204, retry_after: None, body: Ok(Vec::new()) })
+    });
+    let fixture = Fixture::new();
+    let id = fixture.create_at("https://receiver.example/events".to_owned());
+    fixture.add("a::b", 1);
+    let jobs = Jobs::start().unwrap();
+    let _running =
+        Deliverer::start_with_client(&jobs, fixture.parts(), options(), Arc::new(client));
+    let (url, headers) = sent.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(url, "https://receiver.example/events");
+    assert!(headers.iter().any(|(name, _)| name == "webhook-signature"), "{headers:?}");
+    fixture.wait_until(id, "the event is delivered", |webhook| webhook.last_error.is_none());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc};
 
-use axum::http::request::Parts;
+use axum::{extract::FromRequestParts, http::request::Parts};
 use grid_batch_core::ServiceId;
 use grid_batch_core::batches::{ClientId, SignerId};
 use grid_batch_core::ledger::LedgerKey;
@@ -163,6 +163,14 @@ impl Caller {
             CallerIdentity::Key(key) => ClientKey::Client(ClientId::Key(key)),
             CallerIdentity::Anonymous(address) => ClientKey::Address(address),
         }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(request: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Self::of(request).cloned()
     }
 }
 

@@ -1,7 +1,5 @@
 //! The answer of `POST /v1/batches`.
 
-use std::net::SocketAddr;
-
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header::LOCATION},
@@ -10,7 +8,7 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{batches::submit::AcceptedBatches, http::link};
+use crate::{batches::submit::AcceptedBatches, state::ApiState};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AcceptedListJson {
@@ -27,16 +25,17 @@ struct AcceptedBatchJson {
 
 impl AcceptedBatches {
     /// `202`, with a link to each batch, and the `Location` if there is one batch.
-    pub(super) fn into_response(self, local_addr: SocketAddr) -> Response {
+    pub(super) fn into_response(self, api: &ApiState) -> Response {
         let Self { request, ids, service_id, label, .. } = self;
         let label = label.map(|label| label.to_string());
+        let links = api.links(&request);
         let data: Vec<AcceptedBatchJson> = ids
             .iter()
             .map(|id| AcceptedBatchJson {
                 id: id.to_string(),
                 service_id: service_id.to_string(),
                 label: label.clone(),
-                link: link::to_batch(&request, local_addr, id, &service_id),
+                link: links.batch(id, "", &service_id),
             })
             .collect();
         let location = match &data[..] {

@@ -2,21 +2,29 @@ use std::str;
 
 use axum::http::HeaderMap;
 use grid_batch_core::batches::{BatchLabel, BatchLabelError};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use crate::{
-    batches::BatchRequestError,
-    http::{ApiError, Query},
-};
+use crate::{batches::BatchRequestError, http::ApiError};
 
 const HEADER: &str = "grid-batch-label";
-const PARAMETER: &str = "label";
+
+/// What a client says about the batches that it sends.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MarkParams {
+    /// A text by which the client finds the batches again
+    pub(crate) label: Option<String>,
+    /// The ledger has never committed the batches
+    pub(crate) new: Option<bool>,
+}
 
 /// The label that a request gives to its batches, in a header or in the query.
 pub(crate) fn read_label(
     headers: &HeaderMap,
-    query: &Query,
+    in_query: Option<&str>,
 ) -> Result<Option<BatchLabel>, ApiError> {
-    let mut label: Option<BatchLabel> = query.get(PARAMETER)?.map(str::parse).transpose()?;
+    let mut label: Option<BatchLabel> = in_query.map(str::parse).transpose()?;
     for value in headers.get_all(HEADER) {
         let text = str::from_utf8(value.as_bytes()).map_err(|_| BatchLabelError)?;
         let given = text.parse()?;
@@ -33,11 +41,28 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::http::Query;
 
     fn read(headers: &[&[u8]], query: &str) -> Result<Option<BatchLabel>, ApiError> {
         let value = |bytes: &&[u8]| HeaderValue::from_bytes(bytes).unwrap();
         let headers = headers.iter().map(|bytes| (HEADER.parse().unwrap(), value(bytes)));
-        read_label(&HeaderMap::from_iter(headers), &Query::parse(Some(query)).unwrap())
+        let marks: MarkParams = Query::parse(Some(query)).unwrap().some_params()?;
+        read_label(&HeaderMap::from_iter(headers), marks.label.as_deref())
+    }
+
+    #[test]
+    fn batches_are_new_only_if_the_query_says_so() {
+        let read = |text| {
+            let marks: Result<MarkParams, _> = Query::parse(Some(text)).unwrap().some_params();
+            marks.map(|marks| marks.new)
+        };
+        assert_eq!(
+            ["", "new=false", "new=true"].map(|text| read(text).unwrap()),
+            [None, Some(false), Some(true)]
+        );
+        for invalid in ["new", "new=1", "new=true&new=false"] {
+            assert!(read(invalid).is_err(), "{invalid}");
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! A submitted list passes through `submit.rs` (checks), the queue of `group_commit`, and `writer.rs`.
 
 mod accepted_json;
-mod declared_new;
 mod error;
 mod known_waits;
 mod label;
@@ -20,11 +19,10 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use declared_new::read_declared_new;
 pub(crate) use error::BatchRequestError;
 pub(crate) use known_waits::KnownWaits;
-pub(crate) use label::read_label;
-pub(crate) use named_batch::{BatchParams, NamedBatch, PathText};
+pub(crate) use label::{MarkParams, read_label};
+pub(crate) use named_batch::{BatchParams, NamedBatch};
 pub(crate) use status_query::StatusContext;
 pub(crate) use status_wait::{StatusWait, requested_wait};
 pub(crate) use submit::{

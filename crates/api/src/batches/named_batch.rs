@@ -1,7 +1,4 @@
-use axum::{
-    extract::{Path, rejection::PathRejection},
-    http::request::Parts,
-};
+use axum::http::request::Parts;
 use grid_batch_core::batches::StoredBatch;
 use grid_batch_core::queries::{BatchQueryStore, ItemIdPrefix};
 use grid_batch_core::{ItemId, ServiceId};
@@ -13,11 +10,8 @@ use utoipa::IntoParams;
 use crate::{
     access::Caller,
     batches::BatchRequestError,
-    http::{ApiError, RequestError},
+    http::{ApiError, PathId, parse_path_id},
 };
-
-/// The id in the path of a request.
-pub(crate) type PathText = Result<Path<String>, PathRejection>;
 
 /// How many batches whose ids begin alike are examined for one that the caller may see.
 const MOST_ALIKE: usize = 1_000;
@@ -43,15 +37,15 @@ pub(crate) struct BatchParams {
 
 impl NamedBatch {
     pub(crate) fn parse(
-        path: PathText,
+        path: PathId,
         service_id: Option<&str>,
         request: &Parts,
     ) -> Result<Self, ApiError> {
-        let Path(text) = path.map_err(|_| RequestError::NotFound)?;
+        let id = parse_path_id(path)?;
         let caller = Caller::of(request)?.clone();
         let services = service_id.filter(|text| text.contains('*')).map(Wildcard::new);
         let service_id = service_id.filter(|_| services.is_none()).map(str::parse).transpose()?;
-        Ok(Self { id: text.parse()?, service_id, services, caller })
+        Ok(Self { id, service_id, services, caller })
     }
 
     /// The one batch with this id that the caller may see.

@@ -4,7 +4,9 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{GlobalScopeId, ItemId, ScopeId};
+use grid_batch_core::{GlobalScopeId, ItemId, ServiceId};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::{
     access::Caller,
@@ -14,7 +16,7 @@ use crate::{
         status_query::{StatusContext, StatusQuery},
         status_wait::{read_or_wait, requested_wait},
     },
-    http::{ApiError, Query, SawtoothErrors, json_content_type, link},
+    http::{ApiError, Query, SawtoothErrors, json_content_type},
     pass_through::Forwarding,
 };
 
@@ -23,14 +25,29 @@ const MAX_IDS: usize = 1_000;
 /// The longest body with ids: twice what `MAX_IDS` ids take.
 const IDS_BODY_LIMIT: usize = 256 * 1024;
 
+/// Which batches.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct IdParams {
+    /// Batch ids, separated by commas
+    #[param(value_type = String)]
+    id: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct StatusParams {
+    /// The service, if the batch is stored for several
+    service_id: Option<String>,
+    /// Wait up to so many seconds until no batch is pending; 0 and anything that is not a number stand for the longest
+    /// wait
+    wait: Option<String>,
+}
+
 /// `GET /batch_statuses`.
 #[utoipa::path(
     get, path = "/batch_statuses", tag = "batches", operation_id = "getBatchStatuses", summary = "Statuses of batches",
-    params(
-        ("id" = String, Query, description = "Batch ids, separated by commas"),
-        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
-        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until no batch is pending; 0 and anything that is not a number stand for the longest wait"),
-    ),
+    params(IdParams, StatusParams),
     responses(
         (status = 200, description = "The statuses, in the order of the request", body = BatchStatusesJson),
         SawtoothErrors,
@@ -42,21 +59,18 @@ pub(crate) async fn get(
 ) -> Result<Json<BatchStatusesJson>, ApiError> {
     let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
-    let ids =
-        query.get("id")?.filter(|ids| !ids.is_empty()).ok_or(BatchRequestError::MissingIds)?;
-    let data =
-        read(&context, Caller::of(&request)?, &query, context.parse_ids(ids.split(','))?).await?;
-    let link = Some(link::to_request(&request, context.api.local_addr));
+    let IdParams { id } = query.some_params()?;
+    let ids = id.filter(|ids| !ids.is_empty()).ok_or(BatchRequestError::MissingIds)?;
+    let ids = context.parse_ids(ids.split(','))?;
+    let data = read(&context, Caller::of(&request)?, query.some_params()?, ids).await?;
+    let link = Some(context.api.links(&request).own());
     Ok(Json(BatchStatusesJson { data, link }))
 }
 
 /// `POST /batch_statuses`: for more ids than fit into a URL.
 #[utoipa::path(
     post, path = "/batch_statuses", tag = "batches", operation_id = "postBatchStatuses", summary = "Statuses of many batches",
-    params(
-        ("service_id" = Option<String>, Query, description = "The service, if the batch is stored for several"),
-        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until no batch is pending; 0 and anything that is not a number stand for the longest wait"),
-    ),
+    params(StatusParams),
     request_body(content = Vec<String>, content_type = "application/json", description = "Batch ids, at most 1,000"),
     responses(
         (status = 200, description = "The statuses, in the order of the request", body = BatchStatusesJson),
@@ -78,13 +92,8 @@ pub(crate) async fn post(
     if ids.is_empty() {
         return Err(BatchRequestError::InvalidIdList.into());
     }
-    let data = read(
-        &context,
-        Caller::of(&request)?,
-        &query,
-        context.parse_ids(ids.iter().map(String::as_str))?,
-    )
-    .await?;
+    let ids = context.parse_ids(ids.iter().map(String::as_str))?;
+    let data = read(&context, Caller::of(&request)?, query.some_params()?, ids).await?;
     Ok(Json(BatchStatusesJson { data, link: None }))
 }
 
@@ -105,12 +114,12 @@ impl StatusContext {
 async fn read(
     context: &StatusContext,
     caller: &Caller,
-    query: &Query,
+    StatusParams { service_id, wait }: StatusParams,
     ids: Vec<ItemId>,
 ) -> Result<Vec<BatchStatusJson>, ApiError> {
-    let service_id = query.service_id()?;
+    let service_id: Option<ServiceId> = service_id.as_deref().map(str::parse).transpose()?;
     service_id.as_ref().map_or(Ok(()), |service_id| caller.check(service_id))?;
-    let wait = requested_wait(query.get("wait")?, context.api.options.status_wait_limit);
+    let wait = requested_wait(wait.as_deref(), context.api.options.status_wait_limit);
     let query = StatusQuery { ids, service_id, caller: caller.clone() };
     let mut statuses = read_or_wait(context, query, wait).await?;
     if caller.may(GlobalScopeId.service_id()) {

@@ -12,11 +12,11 @@ use grid_batch_core::batches::{
 };
 use grid_batch_core::ledger::{KeyRefusal, Ledger};
 use grid_batch_core::tokens::AccessScope;
-use grid_batch_core::{GlobalScopeId, ItemId, ScopeId, ServiceId};
+use grid_batch_core::{GlobalScopeId, ItemId, ServiceId};
 use grid_batch_support::BlockingWork;
 use log::debug;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     access::{AccessError, Caller},
@@ -24,12 +24,11 @@ use crate::{
     batches::{
         BatchRequestError,
         accepted_json::AcceptedListJson,
-        declared_new::read_declared_new,
-        label::read_label,
+        label::{MarkParams, read_label},
         writer::{ListAnswer, RequestBatches},
     },
     group_commit::{WriteQueue, WriteSlot},
-    http::{ApiError, Problems, Query, RequestBody, SawtoothErrors, batch_content_type, link},
+    http::{ApiError, Problems, Query, RequestBody, SawtoothErrors, batch_content_type},
     rate_limits::{LimitError, Rates},
     state::{ApiState, run_blocking},
 };
@@ -185,13 +184,18 @@ pub(crate) struct AcceptedJson {
     pub(crate) link: String,
 }
 
+/// The parameters of a request that stores batches.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct IntakeParams {
+    /// The service that gets them; without it `global`, the only one of a ledger without services
+    service_id: Option<String>,
+}
+
 /// `POST /batches`: answers `202` after the whole list is stored.
 #[utoipa::path(
     post, path = "/batches", tag = "batches", operation_id = "submitBatches", summary = "Submit batches",
-    params(
-        ("service_id" = Option<String>, Query, description = "The service; `global` by default"),
-        ("new" = Option<bool>, Query, description = "The ledger has never committed the batches"),
-    ),
+    params(IntakeParams, MarkParams),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized BatchList"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedJson),
@@ -203,8 +207,7 @@ pub(crate) async fn post(
     request: Request,
 ) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
     let AcceptedBatches { request, ids, named_service, .. } = submit(&context, request).await?;
-    let local_addr = context.api.local_addr;
-    let link = link::to_batch_statuses(&request, local_addr, &ids, named_service.as_ref());
+    let link = context.api.links(&request).batch_statuses(&ids, named_service.as_ref());
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
 }
 
@@ -212,10 +215,9 @@ pub(crate) async fn post(
 #[utoipa::path(
     post, path = "/v1/batches", tag = "batches", operation_id = "submitOwnBatches", summary = "Submit batches",
     params(
-        ("service_id" = Option<String>, Query, description = "The service that gets them; without it the ledger's only one"),
-        ("label" = Option<String>, Query, description = "A text by which the client finds the batches again"),
-        ("Grid-Batch-Label" = Option<String>, Header, description = "The same, as a header"),
-        ("new" = Option<bool>, Query, description = "The ledger has never committed the batches"),
+        IntakeParams,
+        MarkParams,
+        ("Grid-Batch-Label" = Option<String>, Header, description = "The label, as a header"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
@@ -228,7 +230,7 @@ pub(crate) async fn post_own(
     request: Request,
 ) -> Result<Response, ApiError> {
     let accepted = submit(&context, request).await?;
-    Ok(accepted.into_response(context.api.local_addr))
+    Ok(accepted.into_response(&context.api))
 }
 
 /// What a request stored.
@@ -246,11 +248,13 @@ async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBat
     let body = context.read_body(&request.headers, body).await?;
     batch_content_type(&request.headers).map_err(BatchRequestError::BatchesContentType)?;
     let query = Query::parse(request.uri.query())?;
-    let named_service = query.service_id()?;
-    let label = read_label(&request.headers, &query)?;
+    let IntakeParams { service_id } = query.some_params()?;
+    let named_service: Option<ServiceId> = service_id.as_deref().map(str::parse).transpose()?;
+    let MarkParams { label, new } = query.some_params()?;
+    let label = read_label(&request.headers, label.as_deref())?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
     let caller = Caller::of(&request)?;
-    let is_new = read_declared_new(&query)?;
+    let is_new = new.unwrap_or(false);
     let ids = context.accept(caller, body, service_id.clone(), label.clone(), is_new).await?;
     Ok(AcceptedBatches { request, ids, service_id, named_service, label })
 }

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::{
     context::EventContext,
     event_json::EventJson,
-    request::{EventRequest, PageParams},
+    request::{EventPageParams, EventRequest},
     stream,
 };
 use crate::{
@@ -36,7 +36,7 @@ struct EventPageJson {
 /// `GET /v1/events`: a page of events in order, or a stream of them.
 #[utoipa::path(
     get, path = "/v1/events", tag = "events", operation_id = "listEvents", summary = "A page of events, or a stream of them",
-    params(PageParams),
+    params(EventPageParams),
     responses(
         (status = 200, description = "The page; with `Accept: text/event-stream`, a stream", content(
             (EventPageJson = "application/json"),

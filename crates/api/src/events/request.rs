@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 use crate::{
     access::Caller,
     events::EventRequestError,
-    http::{ApiError, PageLimit, Query},
+    http::{ApiError, PageLimit, read_params},
 };
 
 /// What a client asks of the feed.
@@ -25,7 +25,7 @@ pub(super) struct EventRequest {
 /// The parameters of a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct PageParams {
+pub(super) struct EventPageParams {
     /// `next` of the page before, `oldest` or `latest`
     after: Option<String>,
     /// Only events of this service
@@ -33,7 +33,6 @@ pub(super) struct PageParams {
     /// Only events of these kinds, separated by commas
     kind: Option<String>,
     /// Limit of the events of the page: 1 to 1,000, by default 100
-    #[serde(default)]
     #[param(value_type = Option<usize>)]
     limit: PageLimit,
     /// Wait up to so many seconds until there is an event
@@ -55,7 +54,7 @@ pub(super) struct StreamParams {
 impl EventRequest {
     /// Reads the query of a request for a page.
     pub(super) fn of_page(request: &Parts, wait_limit: Duration) -> Result<Self, ApiError> {
-        let params: PageParams = Query::parse(request.uri.query())?.params()?;
+        let params: EventPageParams = read_params(request)?;
         let wait = params.wait.as_deref().map(|text| parse_wait(text, wait_limit)).transpose()?;
         let PageLimit(limit) = params.limit;
         let stream =
@@ -66,7 +65,7 @@ impl EventRequest {
     /// Reads the query of a request for a stream. A client that connects again sends where it was as
     /// `Last-Event-ID`.
     pub(super) fn of_stream(request: &Parts) -> Result<Self, ApiError> {
-        let params: StreamParams = Query::parse(request.uri.query())?.params()?;
+        let params: StreamParams = read_params(request)?;
         let parsed = Self::parse(&params, request)?;
         let Some(last) = request.headers.get("last-event-id") else { return Ok(parsed) };
         let last = last.to_str().ok().filter(|last| !last.is_empty());

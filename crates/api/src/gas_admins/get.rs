@@ -1,17 +1,12 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State};
 use grid_batch_core::BatchResult;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::report::GasAdminReport;
 use crate::{
-    http::{ApiError, Problems, Query},
+    http::{ApiError, NoParams, PageJson, Params, Problems},
     state::ApiState,
 };
 
@@ -31,13 +26,6 @@ impl GasAdminContext {
     }
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct GasAdminsJson {
-    data: Vec<GasAdminReport>,
-    /// All are on one page.
-    next: Option<String>,
-}
-
 /// The route of the gas admins.
 pub(crate) fn routes() -> OpenApiRouter<Arc<GasAdminContext>> {
     OpenApiRouter::new().routes(routes!(get))
@@ -47,17 +35,15 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<GasAdminContext>> {
 #[utoipa::path(
     get, path = "/v1/gas-admins", tag = "withdrawals", operation_id = "listGasAdmins", summary = "Gas admins: balances, prices and queues",
     responses(
-        (status = 200, description = "The gas admins", body = GasAdminsJson),
+        (status = 200, description = "The gas admins", body = PageJson<GasAdminReport>),
         Problems,
     ),
 )]
 async fn get(
     State(context): State<Arc<GasAdminContext>>,
-    request: Request,
-) -> Result<Json<GasAdminsJson>, ApiError> {
-    Query::parse(request.uri().query())?.refuse_all()?;
+    _: Params<NoParams>,
+) -> Result<Json<PageJson<GasAdminReport>>, ApiError> {
     let source = Arc::clone(&context.source);
-    let read = move || source().map_err(ApiError::read_failed);
-    let data = context.api.reads.run(read).await?;
-    Ok(Json(GasAdminsJson { data, next: None }))
+    let data = context.api.read(move || source()).await?;
+    Ok(Json(PageJson { data, next: None }))
 }

@@ -1,6 +1,6 @@
 use grid_batch_core::Timestamp;
-use grid_batch_withdrawals::{GasAdminQueue, LastFailure, WithdrawalId};
-use serde::{Serialize, Serializer};
+use grid_batch_withdrawals::{GasAdminQueue, LastFailure};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::withdrawals::withdrawal_path;
@@ -65,21 +65,18 @@ pub struct QueueReport {
     in_progress: u64,
     parked: u64,
     held: u64,
-    #[schema(value_type = Option<String>)]
-    oldest_scheduled_at: Option<Time>,
+    oldest_scheduled_at: Option<String>,
     last_error: Option<String>,
 }
 
 /// A withdrawal that failed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct FailureReport {
-    #[schema(value_type = String)]
-    id: Id,
+    id: String,
     path: String,
     pool: String,
     reason: Option<String>,
-    #[schema(value_type = String)]
-    failed_at: Time,
+    failed_at: String,
 }
 
 /// What `/v1/gas-admins` shows about one pool.
@@ -120,7 +117,7 @@ impl From<&GasAdminQueue> for QueueReport {
             in_progress: queue.in_progress,
             parked: queue.parked,
             held: queue.held,
-            oldest_scheduled_at: queue.oldest_scheduled_at.map(Time),
+            oldest_scheduled_at: queue.oldest_scheduled_at.map(Timestamp::rfc3339_micros),
             last_error: queue.last_error.clone(),
         }
     }
@@ -129,29 +126,11 @@ impl From<&GasAdminQueue> for QueueReport {
 impl From<&LastFailure> for FailureReport {
     fn from(failure: &LastFailure) -> Self {
         Self {
-            id: Id(failure.withdrawal_id),
+            id: failure.withdrawal_id.to_string(),
             path: withdrawal_path(&failure.withdrawal_id),
             pool: failure.pool.clone(),
             reason: failure.reason.clone(),
-            failed_at: Time(failure.failed_at),
+            failed_at: failure.failed_at.rfc3339_micros(),
         }
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Time(Timestamp);
-
-impl Serialize for Time {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0.rfc3339_micros())
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Id(WithdrawalId);
-
-impl Serialize for Id {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
     }
 }

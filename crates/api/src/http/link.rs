@@ -12,7 +12,7 @@ use axum::http::{
     uri::{Authority, PathAndQuery},
 };
 use grid_batch_core::{ItemId, ServiceId};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::http::{Client, Query};
 
@@ -21,104 +21,88 @@ use crate::http::{Client, Query};
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b':').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// The URL of a path on this server.
-pub(crate) fn to_path(path: &str, request: &Parts, local_addr: SocketAddr) -> String {
-    format!("{}{path}", origin(request, local_addr))
-}
-
-/// The URL of the request itself.
-pub(crate) fn to_request(request: &Parts, local_addr: SocketAddr) -> String {
-    to_path(request.uri.path_and_query().map_or("/", PathAndQuery::as_str), request, local_addr)
-}
-
-/// The URL of the statuses of these batches.
-pub(crate) fn to_batch_statuses(
-    request: &Parts,
+/// Absolute URLs in the answer to a request.
+pub(crate) struct Links<'a> {
+    request: &'a Parts,
     local_addr: SocketAddr,
-    ids: &[ItemId],
-    service_id: Option<&ServiceId>,
-) -> String {
-    let mut link = to_path("/batch_statuses?id=", request, local_addr);
+}
+
+impl<'a> Links<'a> {
+    pub(crate) fn new(request: &'a Parts, local_addr: SocketAddr) -> Self {
+        Self { request, local_addr }
+    }
+
+    /// A path on this server.
+    pub(crate) fn path(&self, path: &str) -> String {
+        format!("{}://{}{path}", self.scheme(), self.host())
+    }
+
+    /// The request itself.
+    pub(crate) fn own(&self) -> String {
+        self.path(self.request.uri.path_and_query().map_or("/", PathAndQuery::as_str))
+    }
+
+    /// The statuses of these batches.
+    pub(crate) fn batch_statuses(&self, ids: &[ItemId], service_id: Option<&ServiceId>) -> String {
+        let mut link = self.path("/batch_statuses?id=");
+        push_ids(&mut link, ids);
+        if let Some(service_id) = service_id {
+            // Writing to a string does not fail.
+            let _ = write!(link, "&service_id={}", escaped(service_id.as_str()));
+        }
+        link
+    }
+
+    /// A batch of a service, or a part of what is known about it, such as `/explain`.
+    pub(crate) fn batch(&self, id: &ItemId, part: &str, service_id: &ServiceId) -> String {
+        let service_id = escaped(service_id.as_str());
+        self.path(&format!("/v1/batches/{id}{part}?service_id={service_id}"))
+    }
+
+    /// A service.
+    pub(crate) fn service(&self, service_id: &ServiceId) -> String {
+        self.path(&format!("/v1/services/{}", escaped(service_id.as_str())))
+    }
+
+    /// The next page of a list: the same query, with another value of `before`.
+    pub(crate) fn next_page(&self, query: &Query, before: impl Display) -> String {
+        let mut link = self.path(self.request.uri.path());
+        let _ = write!(link, "?before={before}");
+        for (name, value) in query.without("before") {
+            let _ = write!(link, "&{}={}", escaped(name), escaped(value));
+        }
+        link
+    }
+
+    /// The scheme of the request, as the client knows it.
+    pub(crate) fn scheme(&self) -> &'static str {
+        let is_encrypted = Client::of(self.request).is_some_and(|client| client.is_encrypted);
+        if is_encrypted { "https" } else { "http" }
+    }
+
+    /// The host of the request, or the local address if the request has no valid one.
+    pub(crate) fn host(&self) -> String {
+        let Parts { headers, uri, .. } = self.request;
+        let header = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse().ok());
+        let forwarded = Client::of(self.request).and_then(|client| client.host.as_ref());
+        let host: Option<&Authority> = forwarded.or(uri.authority()).or(header.as_ref());
+        match host.map(Authority::as_str).filter(|host| !host.contains('@')) {
+            Some(host) => host.to_owned(),
+            None => self.local_addr.to_string(),
+        }
+    }
+}
+
+/// Appends ids, separated by commas.
+pub(crate) fn push_ids(link: &mut String, ids: &[ItemId]) {
     for (position, id) in ids.iter().enumerate() {
         let separator = if position == 0 { "" } else { "," };
-        // Writing to a string does not fail.
         let _ = write!(link, "{separator}{id}");
     }
-    if let Some(service_id) = service_id {
-        let service_id = utf8_percent_encode(service_id.as_str(), ESCAPED);
-        let _ = write!(link, "&service_id={service_id}");
-    }
-    link
 }
 
-/// The URL of a batch of a service.
-pub(crate) fn to_batch(
-    request: &Parts,
-    local_addr: SocketAddr,
-    id: &ItemId,
-    service_id: &ServiceId,
-) -> String {
-    let service_id = utf8_percent_encode(service_id.as_str(), ESCAPED);
-    to_path(&format!("/v1/batches/{id}?service_id={service_id}"), request, local_addr)
-}
-
-/// The URL of a service.
-pub(crate) fn to_service(
-    request: &Parts,
-    local_addr: SocketAddr,
-    service_id: &ServiceId,
-) -> String {
-    let service_id = utf8_percent_encode(service_id.as_str(), ESCAPED);
-    to_path(&format!("/v1/services/{service_id}"), request, local_addr)
-}
-
-/// The URL of a part of what is known about a batch.
-pub(crate) fn to_part_of_batch(
-    request: &Parts,
-    local_addr: SocketAddr,
-    id: &ItemId,
-    part: &str,
-    service_id: &ServiceId,
-) -> String {
-    let service_id = utf8_percent_encode(service_id.as_str(), ESCAPED);
-    to_path(&format!("/v1/batches/{id}/{part}?service_id={service_id}"), request, local_addr)
-}
-
-/// The URL of the next page of a list: the same query, with another value of `before`.
-pub(crate) fn to_next_page(
-    request: &Parts,
-    local_addr: SocketAddr,
-    query: &Query,
-    before: impl Display,
-) -> String {
-    let mut link = to_path(request.uri.path(), request, local_addr);
-    let _ = write!(link, "?before={before}");
-    for (name, value) in query.without("before") {
-        let [name, value] = [name, value].map(|text| utf8_percent_encode(text, ESCAPED));
-        let _ = write!(link, "&{name}={value}");
-    }
-    link
-}
-
-/// Scheme and host of this server, as the client knows them.
-fn origin(request: &Parts, local_addr: SocketAddr) -> String {
-    format!("{}://{}", scheme(request), host(request, local_addr))
-}
-
-/// The scheme of the request, as the client knows it.
-pub(crate) fn scheme(request: &Parts) -> &'static str {
-    if Client::of(request).is_some_and(|client| client.is_encrypted) { "https" } else { "http" }
-}
-
-/// The host of the request, or the local address if the request has no valid one.
-pub(crate) fn host(request: &Parts, local_addr: SocketAddr) -> String {
-    let header = request.headers.get(HOST).and_then(|host| host.to_str().ok()?.parse().ok());
-    let forwarded = Client::of(request).and_then(|client| client.host.as_ref());
-    let host: Option<&Authority> = forwarded.or(request.uri.authority()).or(header.as_ref());
-    match host.map(Authority::as_str).filter(|host| !host.contains('@')) {
-        Some(host) => host.to_owned(),
-        None => local_addr.to_string(),
-    }
+fn escaped(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, ESCAPED)
 }
 
 #[cfg(test)]
@@ -144,7 +128,7 @@ mod tests {
             ("/a", Some(b"user:secret@grid"), "http://127.0.0.1:9/a"),
             ("/a", Some(b"\xff\xfe"), "http://127.0.0.1:9/a"),
         ] {
-            assert_eq!(to_request(&request(uri, host), local_addr), link);
+            assert_eq!(Links::new(&request(uri, host), local_addr).own(), link);
         }
     }
 
@@ -154,7 +138,7 @@ mod tests {
         let service_id = "a::b?&=é".parse().unwrap();
         let request = request("/batches", Some(b"h"));
         let local_addr = "127.0.0.1:9".parse().unwrap();
-        let link = to_batch_statuses(&request, local_addr, &ids, Some(&service_id));
+        let link = Links::new(&request, local_addr).batch_statuses(&ids, Some(&service_id));
         let [one, two] = ["01", "02"].map(|byte| byte.repeat(64));
         assert_eq!(
             link,

@@ -7,10 +7,10 @@ mod dialect;
 mod error;
 mod error_forms;
 mod error_response;
-mod json_object;
-pub(crate) mod link;
+mod fields;
+mod link;
 mod memory_budget;
-mod params;
+mod page;
 mod path_id;
 mod query;
 mod request_error;
@@ -24,11 +24,14 @@ pub(crate) use content_type::{OtherContentType, batch_content_type, json_content
 pub(crate) use dialect::{ErrorDialect, write_errors};
 pub(crate) use error::{ApiError, Refusal, Refused, refusals};
 pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_schemas};
-pub(crate) use json_object::JsonObject;
+pub(crate) use fields::{
+    NoParams, PageLimit, PageStart, Params, Time, names_of, read_json_object, read_params,
+};
+pub(crate) use link::{Links, push_ids};
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
-pub(crate) use params::{PageLimit, PageStart};
-pub(crate) use path_id::{PathId, parse_path_id};
+pub(crate) use page::{PageJson, PageParams};
+pub(crate) use path_id::{PathId, parse_path_id, path_text};
 pub(crate) use query::Query;
 pub(crate) use request_error::RequestError;
-pub(crate) use server_error::{FailureCause, ServerError};
+pub(crate) use server_error::{FailureCause, ServerError, random_failed};
 pub(crate) use states::parse_states;

@@ -1,7 +1,6 @@
 use std::str::FromStr;
 
 use axum::extract::{Path, rejection::PathRejection};
-use grid_batch_withdrawals::ShortIdError;
 
 use crate::http::{ApiError, RequestError};
 
@@ -9,7 +8,11 @@ use crate::http::{ApiError, RequestError};
 /// request with a wrong id is read to its end before it is answered.
 pub(crate) type PathId = Result<Path<String>, PathRejection>;
 
-pub(crate) fn parse_path_id<T: FromStr<Err = ShortIdError>>(path: PathId) -> Result<T, ApiError> {
+pub(crate) fn path_text(path: PathId) -> Result<String, ApiError> {
     let Path(text) = path.map_err(|_| RequestError::NotFound)?;
-    Ok(text.parse()?)
+    Ok(text)
+}
+
+pub(crate) fn parse_path_id<T: FromStr<Err: Into<ApiError>>>(path: PathId) -> Result<T, ApiError> {
+    path_text(path)?.parse().map_err(Into::into)
 }

@@ -1,4 +1,4 @@
-use grid_batch_core::{Excerpt, ServiceId};
+use grid_batch_core::Excerpt;
 use percent_encoding::percent_decode_str;
 
 use crate::http::{ApiError, RequestError};
@@ -42,10 +42,6 @@ impl Query {
     pub(crate) fn without(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
         let others = self.0.iter().filter(move |pair| pair.0 != name);
         others.map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    pub(crate) fn service_id(&self) -> Result<Option<ServiceId>, ApiError> {
-        Ok(self.get("service_id")?.map(str::parse).transpose()?)
     }
 }
 

@@ -1,4 +1,7 @@
+use std::fmt;
+
 use grid_batch_core::BatchError;
+use log::error;
 
 use crate::http::refusals;
 
@@ -36,4 +39,10 @@ impl FailureCause {
     pub(crate) fn of(error: &BatchError) -> Self {
         Self(Some(error.to_string()))
     }
+}
+
+/// Logs that there are no random numbers. The client does not see it.
+pub(crate) fn random_failed(error: impl fmt::Display) -> ServerError {
+    error!(error:%; "the operating system provides no random numbers");
+    ServerError::Internal
 }

@@ -1,21 +1,23 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::operators::OperatorRequest;
-use serde::Serialize;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
     GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance, MaintenanceContext, MaintenanceError,
+    RetentionReport,
 };
-use crate::http::{ApiError, JsonObject, Problems, Query, Refusal, Refused};
+use crate::{
+    http::{ApiError, NoParams, PageJson, Params, Problems, Refusal, Refused, read_params},
+    state::ActionRequest,
+};
 
 /// The body of `POST /v1/database/restored`.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
+#[derive(Deserialize, ToSchema)]
 struct RestoredRequest {
     /// Why, for the log.
     reason: String,
@@ -27,20 +29,13 @@ struct RestoredRequest {
     even_if_running: Option<bool>,
 }
 
-/// The body of a decision about the database.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
-struct MaintenanceRequest {
-    /// Why, for the log.
-    reason: String,
-    /// Says what would change, and changes nothing.
+/// The body of `POST /v1/database/remove-ended`.
+#[derive(Deserialize, ToSchema)]
+struct RetentionRequest {
+    /// How long ago the batches ended; default: `retention.after`.
+    older_than_seconds: Option<u32>,
+    /// Says what would be removed, and removes nothing.
     dry_run: Option<bool>,
-}
-
-/// By gas admin.
-#[derive(Serialize, ToSchema)]
-pub(super) struct MovesJson {
-    data: Vec<GasAdminMoves>,
 }
 
 /// `POST /v1/database/restored`.
@@ -54,10 +49,11 @@ pub(super) async fn restored(
     State(context): State<Arc<MaintenanceContext>>,
     request: Request,
 ) -> Result<Json<InDoubtReport>, ApiError> {
-    let known = &["reason", "dry_run", "nothing_lost", "even_if_running"];
-    let (asked, mut fields) = read(&context, request, known).await?;
-    let nothing_lost = fields.boolean("nothing_lost", false)?;
-    let even_if_running = fields.boolean("even_if_running", false)?;
+    let (request, body): (_, RestoredRequest) = context.api.read_json(request).await?;
+    let NoParams {} = read_params(&request)?;
+    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
+    let nothing_lost = body.nothing_lost.unwrap_or(false);
+    let even_if_running = body.even_if_running.unwrap_or(false);
     if nothing_lost && even_if_running {
         let rule = "it is given with nothing_lost, which needs stopped instances";
         return Err(ApiError::invalid_value("even_if_running", rule));
@@ -80,9 +76,8 @@ pub(super) async fn restored(
 )]
 pub(super) async fn ledger(
     State(context): State<Arc<MaintenanceContext>>,
-    request: Request,
+    _: Params<NoParams>,
 ) -> Result<Json<LedgerBinding>, ApiError> {
-    Query::parse(request.uri().query())?.refuse_all()?;
     run(&context, |maintenance| maintenance.ledger()).await.map(Json)
 }
 
@@ -90,14 +85,14 @@ pub(super) async fn ledger(
 #[utoipa::path(
     post, path = "/v1/database/adopt-ledger", tag = "operators", operation_id = "adoptLedger",
     summary = "Bind the database to the ledger of the nodes",
-    request_body(content = MaintenanceRequest),
+    request_body(content = ActionRequest),
     responses((status = 200, description = "The ledgers, and what changed or would", body = LedgerBinding), Problems),
 )]
 pub(super) async fn adopt_ledger(
     State(context): State<Arc<MaintenanceContext>>,
     request: Request,
 ) -> Result<Json<LedgerBinding>, ApiError> {
-    let (asked, _) = read(&context, request, &["reason", "dry_run"]).await?;
+    let (_, asked, NoParams {}) = context.api.read_action(request).await?;
     run(&context, move |maintenance| maintenance.adopt_ledger(&asked)).await.map(Json)
 }
 
@@ -105,39 +100,46 @@ pub(super) async fn adopt_ledger(
 #[utoipa::path(
     post, path = "/v1/database/move-withdrawals", tag = "operators", operation_id = "moveWithdrawals",
     summary = "Move open withdrawals to the present gas admins of their pools",
-    request_body(content = MaintenanceRequest),
-    responses((status = 200, description = "What was moved, or can be", body = MovesJson), Problems),
+    request_body(content = ActionRequest),
+    responses((status = 200, description = "What was moved, or can be, by gas admin", body = PageJson<GasAdminMoves>), Problems),
 )]
 pub(super) async fn move_withdrawals(
     State(context): State<Arc<MaintenanceContext>>,
     request: Request,
-) -> Result<Json<MovesJson>, ApiError> {
-    let (asked, _) = read(&context, request, &["reason", "dry_run"]).await?;
+) -> Result<Json<PageJson<GasAdminMoves>>, ApiError> {
+    let (_, asked, NoParams {}) = context.api.read_action(request).await?;
     let data = run(&context, move |maintenance| maintenance.move_withdrawals(&asked)).await?;
-    Ok(Json(MovesJson { data }))
+    Ok(Json(PageJson { data, next: None }))
 }
 
-async fn read(
-    context: &MaintenanceContext,
+/// `POST /v1/database/remove-ended`.
+#[utoipa::path(
+    post, path = "/v1/database/remove-ended", tag = "operators", operation_id = "removeEndedBatches",
+    summary = "Remove batches that ended long ago",
+    request_body(content = RetentionRequest),
+    responses((status = 200, description = "What was removed, or would be", body = RetentionReport), Problems),
+)]
+pub(super) async fn remove_ended(
+    State(context): State<Arc<MaintenanceContext>>,
     request: Request,
-    known: &'static [&'static str],
-) -> Result<(OperatorRequest, JsonObject), ApiError> {
-    let (request, mut fields) = context.api.read_json(request, known).await?;
-    Query::parse(request.uri.query())?.refuse_all()?;
-    let asked = context.api.actors.take_request(&request, &mut fields)?;
-    Ok((asked, fields))
+) -> Result<Json<RetentionReport>, ApiError> {
+    let (request, body): (_, RetentionRequest) = context.api.read_json(request).await?;
+    let NoParams {} = read_params(&request)?;
+    let older_than = body.older_than_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    let dry_run = body.dry_run.unwrap_or(false);
+    run(&context, move |maintenance| maintenance.remove_ended(older_than, dry_run)).await.map(Json)
 }
 
-pub(super) async fn run<T: Send + 'static>(
+async fn run<T: Send + 'static>(
     context: &MaintenanceContext,
     work: impl FnOnce(&dyn Maintenance) -> Result<T, MaintenanceError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let maintenance = Arc::clone(&context.maintenance);
+    let maintenance = Arc::clone(&context.store.store);
     let failed = |error| match error {
         MaintenanceError::Refused(reason) => MaintenanceRefused(reason).into(),
         MaintenanceError::Failed(error) => ApiError::write_failed(error),
     };
-    context.writes.run(move || work(&*maintenance).map_err(failed)).await
+    context.store.writes.run(move || work(&*maintenance).map_err(failed)).await
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,19 +2,15 @@
 
 mod handlers;
 mod report;
-mod retention;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::BatchError;
 use grid_batch_core::operators::OperatorRequest;
 use thiserror::Error;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{
-    http::ApiError,
-    state::{ApiState, StoreAccess},
-};
+use crate::state::StoreContext;
 
 pub use report::{
     BoundNodeReport, GasAdminMoves, InDoubtReport, LedgerBinding, LedgerIdentityReport, PoolMove,
@@ -66,26 +62,7 @@ pub enum MaintenanceError {
     Failed(#[source] BatchError),
 }
 
-/// What the handlers need.
-pub(crate) struct MaintenanceContext {
-    api: Arc<ApiState>,
-    maintenance: Arc<dyn Maintenance>,
-    /// One decision is carried out at once.
-    writes: StoreAccess,
-}
-
-impl MaintenanceContext {
-    pub(crate) fn new(api: Arc<ApiState>, maintenance: Arc<dyn Maintenance>) -> Self {
-        let writes = StoreAccess::new(1, api.database.clone(), ApiError::write_interrupted());
-        Self { api, maintenance, writes }
-    }
-}
-
-impl fmt::Debug for MaintenanceContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MaintenanceContext").finish_non_exhaustive()
-    }
-}
+type MaintenanceContext = StoreContext<dyn Maintenance>;
 
 /// The routes.
 pub(crate) fn routes() -> OpenApiRouter<Arc<MaintenanceContext>> {
@@ -94,5 +71,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<MaintenanceContext>> {
         .routes(routes!(handlers::ledger))
         .routes(routes!(handlers::adopt_ledger))
         .routes(routes!(handlers::move_withdrawals))
-        .routes(routes!(retention::post))
+        .routes(routes!(handlers::remove_ended))
 }

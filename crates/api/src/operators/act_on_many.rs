@@ -9,27 +9,25 @@ use axum::{
 };
 use grid_batch_core::batches::StoredBatch;
 use grid_batch_core::operators::{OperatorTarget, OperatorVerb};
-use grid_batch_core::queries::{ListCursor, ListCursorError};
+use grid_batch_core::queries::ListCursor;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     act_on_each::{Acted, act_on_each},
-    context::{OperatorContext, batch},
+    context::OperatorContext,
     json::{DoneJson, RefusedJson},
     list::parse_verb,
-    requests::ManyRequest,
-    selection::{self, Selected, Selection},
+    requests::{BatchRequest, FilterRequest, ManyRequest},
+    selection::{Selected, Selection},
 };
 use crate::{
     access::Caller,
-    http::{ApiError, JsonObject, Problems},
+    http::{ApiError, PageLimit, PageStart, Problems},
 };
 
-const FIELDS: &[&str] = &["verb", "filter", "batches", "reason", "dry_run", "limit", "after"];
-const BATCH_FIELDS: &[&str] = &["service_id", "batch_id", "attempt"];
-const DEFAULT_LIMIT: u32 = 100;
-const LARGEST_LIMIT: u32 = 1_000;
+/// How many batches a request names at most.
+const MOST_BATCHES: usize = 1_000;
 /// Fits the largest number of batches.
 const BODY_LIMIT: usize = 512 * 1024;
 /// Batches that are not reached in this time are refused.
@@ -71,10 +69,11 @@ pub(super) async fn post(
     State(context): State<Arc<OperatorContext>>,
     request: Request,
 ) -> Result<Json<ManyJson>, ApiError> {
-    let (request, mut fields) = context.api.read_long_json(request, FIELDS, BODY_LIMIT).await?;
-    let verb = take_verb(&mut fields)?;
-    let asked = context.api.actors.take_request(&request, &mut fields)?;
-    let targets = take_targets(&mut fields)?;
+    let (request, body): (_, ManyRequest) = context.api.read_long_json(request, BODY_LIMIT).await?;
+    let verb = parse_possible_verb(&body.verb)?;
+    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
+    let batches = body.batches.unwrap_or_default();
+    let targets = Targets::read(batches, body.filter, body.limit, body.after)?;
     let decides = verb.decides_attempt() && !asked.dry_run;
     if decides && matches!(targets, Targets::Selected { .. }) {
         let rule = "it is missing; a decision about attempts names each batch and its attempt, as the dry run with \
@@ -96,6 +95,35 @@ pub(super) async fn post(
 }
 
 impl Targets {
+    fn read(
+        batches: Vec<BatchRequest>,
+        filter: Option<FilterRequest>,
+        limit: Option<PageLimit>,
+        after: Option<PageStart>,
+    ) -> Result<Self, ApiError> {
+        let rule = match (batches.len(), filter) {
+            (0, None) => {
+                let rule = "it is missing, and so is batches; a request names batches or selects them";
+                return Err(ApiError::invalid_value("filter", rule));
+            }
+            (0, Some(filter)) => {
+                let selection = Selection::read(filter)?;
+                let after = after.map(PageStart::cursor).transpose()?;
+                let PageLimit(limit) = limit.unwrap_or_default();
+                return Ok(Self::Selected { selection, after, limit });
+            }
+            (_, filter) if filter.is_some() || after.is_some() || limit.is_some() => {
+                "it is given with filter, limit or after; a request either names batches or selects them"
+                    .to_owned()
+            }
+            (count, _) if count > MOST_BATCHES => {
+                format!("it has {count} batches; it must not have more than {MOST_BATCHES}")
+            }
+            _ => return batches.iter().map(target).collect::<Result<_, _>>().map(Self::Named),
+        };
+        Err(ApiError::invalid_value("batches", rule))
+    }
+
     /// Refuses a caller that may not act on all of them.
     fn check(&self, caller: &Caller) -> Result<(), ApiError> {
         match self {
@@ -122,49 +150,19 @@ impl Targets {
 }
 
 fn target_of(StoredBatch { service_id, batch_id, progress, .. }: StoredBatch) -> OperatorTarget {
-    batch(service_id, batch_id, Some(progress.attempts))
+    OperatorTarget::Batch { service_id, batch_id, attempt: Some(progress.attempts) }
 }
 
-fn take_targets(fields: &mut JsonObject) -> Result<Targets, ApiError> {
-    let after = fields.optional_string("after")?.as_deref().map(parse_after).transpose()?;
-    let limit = fields.optional_u32("limit")?;
-    let named = fields.objects("batches", BATCH_FIELDS)?;
-    if named.is_empty() {
-        let limit = limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=LARGEST_LIMIT).contains(&limit) {
-            let rule = format!("it must be a number from 1 to {LARGEST_LIMIT}");
-            return Err(ApiError::invalid_value("limit", rule));
-        }
-        let selection = Selection::read(fields.object("filter", selection::FIELDS)?)?;
-        return Ok(Targets::Selected { selection, after, limit: limit as usize });
-    }
-    let rule = if fields.has("filter") || after.is_some() || limit.is_some() {
-        "it is given with filter, limit or after; a request either names batches or selects them"
-            .to_owned()
-    } else if named.len() > LARGEST_LIMIT as usize {
-        format!("it has {} batches; it must not have more than {LARGEST_LIMIT}", named.len())
-    } else {
-        return named.into_iter().map(take_batch).collect::<Result<_, _>>().map(Targets::Named);
-    };
-    Err(ApiError::invalid_value("batches", rule))
+fn target(batch: &BatchRequest) -> Result<OperatorTarget, ApiError> {
+    let (service_id, batch_id) = (batch.service_id.parse()?, batch.batch_id.parse()?);
+    Ok(OperatorTarget::Batch { service_id, batch_id, attempt: batch.attempt })
 }
 
-fn take_batch(mut fields: JsonObject) -> Result<OperatorTarget, ApiError> {
-    let service_id = fields.string("service_id")?.parse()?;
-    let batch_id = fields.string("batch_id")?.parse()?;
-    Ok(batch(service_id, batch_id, fields.optional_u32("attempt")?))
-}
-
-fn take_verb(fields: &mut JsonObject) -> Result<OperatorVerb, ApiError> {
-    let verb = parse_verb(&fields.string("verb")?)?;
+fn parse_possible_verb(text: &str) -> Result<OperatorVerb, ApiError> {
+    let verb = parse_verb(text)?;
     if VERBS.contains(&verb) {
         return Ok(verb);
     }
     let rule = format!("it must be one of {}", VERBS.map(OperatorVerb::as_str).join(", "));
     Err(ApiError::invalid_value("verb", rule))
-}
-
-fn parse_after(text: &str) -> Result<ListCursor, ApiError> {
-    let invalid = |error: ListCursorError| ApiError::invalid_value("after", error.to_string());
-    text.parse().map_err(invalid)
 }

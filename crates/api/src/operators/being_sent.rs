@@ -38,8 +38,7 @@ pub(super) struct SendingWait {
 #[into_params(parameter_in = Query)]
 pub(super) struct BatchSendingWait {
     /// The service, if the batch is stored for several
-    #[expect(dead_code, reason = "the batch is named before the verb is known")]
-    service_id: Option<String>,
+    pub(super) service_id: Option<String>,
     /// For how many seconds to wait until none of the batches is being sent: at most 60
     #[param(value_type = Option<u64>)]
     pub(super) wait: Option<WaitSeconds>,
@@ -83,7 +82,7 @@ impl OperatorContext {
         if !action.dry_run {
             (self.recall)();
         }
-        self.store.being_sent(&action.target).map_err(ApiError::write_failed)
+        self.store.store.being_sent(&action.target).map_err(ApiError::write_failed)
     }
 
     /// Waits up to `wait` until no batch of the target is being sent any more.
@@ -100,10 +99,9 @@ impl OperatorContext {
                 () = self.api.shutdown.requested() => break,
                 () = sleep_until(next) => {}
             }
-            let (context, action) = (Arc::clone(self), Arc::clone(action));
-            let read =
-                move || context.store.being_sent(&action.target).map_err(ApiError::write_failed);
-            done.set_being_sent(&self.writes.run(read).await?);
+            let action = Arc::clone(action);
+            let sent = self.store.write(move |store| store.being_sent(&action.target)).await?;
+            done.set_being_sent(&sent);
             if next >= deadline {
                 break;
             }

@@ -1,16 +1,13 @@
 use std::{slice, sync::Arc};
 
 use grid_batch_core::batches::StoredBatch;
-use grid_batch_core::operators::{
-    ActionEffect, ActionOutcome, OperatorAction, OperatorStore, OperatorTarget,
-};
+use grid_batch_core::operators::{ActionEffect, ActionOutcome, OperatorAction, OperatorStore};
 use grid_batch_core::queries::BatchQueryStore;
-use grid_batch_core::{ItemId, ServiceId};
 
 use crate::{
     batches::{BatchRequestError, NamedBatch},
     http::{ApiError, RequestError},
-    state::{ApiState, StoreAccess, StoredCallback},
+    state::{ApiState, SharedStore, StoreAccess, StoredCallback},
 };
 
 /// How many actions are carried out at once.
@@ -25,8 +22,7 @@ pub(crate) type RecallFn = dyn Fn() + Send + Sync;
 pub(crate) struct OperatorContext {
     pub(super) api: Arc<ApiState>,
     pub(super) queries: Arc<dyn BatchQueryStore>,
-    pub(super) store: Arc<dyn OperatorStore>,
-    pub(super) writes: StoreAccess,
+    pub(super) store: SharedStore<dyn OperatorStore>,
     pub(super) writes_of_many: StoreAccess,
     stored: StoredCallback,
     pub(super) recall: Arc<RecallFn>,
@@ -40,11 +36,9 @@ impl OperatorContext {
         stored: StoredCallback,
         recall: Arc<RecallFn>,
     ) -> Self {
-        let access = |permits| {
-            StoreAccess::new(permits, api.database.clone(), ApiError::write_interrupted())
-        };
-        let (writes, writes_of_many) = (access(WRITES), access(MANY));
-        Self { api, queries, store, writes, writes_of_many, stored, recall }
+        let writes_of_many = api.store(Arc::clone(&store), MANY).writes;
+        let store = api.store(store, WRITES);
+        Self { api, queries, store, writes_of_many, stored, recall }
     }
 
     /// The one batch that is named and that the caller may act on.
@@ -60,7 +54,7 @@ impl OperatorContext {
     /// Does it, and wakes the queue of its service.
     pub(super) fn act(&self, action: &OperatorAction) -> Result<ActionEffect, ApiError> {
         let kind = action.target.kind();
-        match self.store.act(action).map_err(ApiError::write_failed)? {
+        match self.store.store.act(action).map_err(ApiError::write_failed)? {
             ActionOutcome::Done(effect) => {
                 if let (Some(service), false) = (action.target.service_id(), action.dry_run) {
                     self.stored.notify(slice::from_ref(service));
@@ -71,13 +65,4 @@ impl OperatorContext {
             ActionOutcome::NotFound => Err(RequestError::UnknownTarget { kind }.into()),
         }
     }
-}
-
-/// A batch of a service.
-pub(super) fn batch(
-    service_id: ServiceId,
-    batch_id: ItemId,
-    attempt: Option<u32>,
-) -> OperatorTarget {
-    OperatorTarget::Batch { service_id, batch_id, attempt }
 }

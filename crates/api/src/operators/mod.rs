@@ -9,7 +9,6 @@ mod error;
 mod halts;
 mod json;
 mod list;
-mod nonces;
 mod requests;
 mod selection;
 mod verbs;
@@ -24,7 +23,6 @@ pub(crate) use json::RecordedJson;
 /// The routes of operators.
 pub(crate) fn routes() -> OpenApiRouter<Arc<OperatorContext>> {
     verbs::routes()
-        .merge(nonces::routes())
         .routes(routes!(list::get))
         .routes(routes!(halts::get))
         .routes(routes!(act_on_many::post))

@@ -1,46 +1,75 @@
-//! The bodies of requests, as the description of the interface shows them.
-#![expect(
-    dead_code,
-    reason = "the bodies are read field by field, so that each error names its field"
-)]
+//! The bodies of requests.
 
+use grid_batch_core::ServiceId;
+use grid_batch_core::operators::OperatorTarget;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
-/// Why, and whether only to say what would change.
-#[derive(ToSchema)]
-pub(super) struct ActionRequest {
+use crate::{
+    http::{ApiError, PageLimit, PageStart},
+    state::ActionRequest,
+};
+
+/// A decision about one attempt of a batch.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct AttemptActionRequest {
     /// Why, for the log.
     reason: String,
     /// Says what would change, and changes nothing.
     dry_run: Option<bool>,
-}
-
-/// A decision about one attempt of a batch.
-#[derive(ToSchema)]
-pub(super) struct AttemptActionRequest {
-    #[schema(inline)]
-    #[serde(flatten)]
-    action: ActionRequest,
     /// The attempt that you looked at; 0 for a batch that was never tried.
-    attempt: u32,
+    #[schema(value_type = u32)]
+    attempt: Option<u32>,
 }
 
 /// A decision about how a batch has ended.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct EndRequest {
-    #[schema(inline)]
-    #[serde(flatten)]
-    decision: AttemptActionRequest,
-    /// `committed` or `invalid`.
-    r#as: String,
+    /// Why, for the log.
+    pub(super) reason: String,
+    /// Says what would change, and changes nothing.
+    pub(super) dry_run: Option<bool>,
+    /// The attempt that you looked at; 0 for a batch that was never tried.
+    #[schema(value_type = u32)]
+    pub(super) attempt: Option<u32>,
+    /// How.
+    pub(super) r#as: BatchEnd,
+}
+
+/// How a batch has ended.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum BatchEnd {
+    Committed,
+    Invalid,
+}
+
+/// What is asked for a batch.
+pub(super) struct BatchAction {
+    pub(super) reason: String,
+    pub(super) dry_run: Option<bool>,
+    pub(super) attempt: Option<u32>,
+}
+
+impl From<ActionRequest> for BatchAction {
+    fn from(ActionRequest { reason, dry_run }: ActionRequest) -> Self {
+        Self { reason, dry_run, attempt: None }
+    }
+}
+
+impl From<AttemptActionRequest> for BatchAction {
+    fn from(AttemptActionRequest { reason, dry_run, attempt }: AttemptActionRequest) -> Self {
+        Self { reason, dry_run, attempt }
+    }
 }
 
 /// A decision about nonces of a gas admin.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct NonceRangeRequest {
-    #[schema(inline)]
-    #[serde(flatten)]
-    action: ActionRequest,
+    /// Why, for the log.
+    pub(super) reason: String,
+    /// Says what would change, and changes nothing.
+    pub(super) dry_run: Option<bool>,
     /// The first nonce.
     first: u64,
     /// The last nonce.
@@ -48,11 +77,12 @@ pub(super) struct NonceRangeRequest {
 }
 
 /// What a nonce of a gas admin was used for.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct PaidNonceRequest {
-    #[schema(inline)]
-    #[serde(flatten)]
-    action: ActionRequest,
+    /// Why, for the log.
+    pub(super) reason: String,
+    /// Says what would change, and changes nothing.
+    pub(super) dry_run: Option<bool>,
     /// The nonce.
     nonce: u64,
     /// The id of the withdrawal.
@@ -60,49 +90,85 @@ pub(super) struct PaidNonceRequest {
 }
 
 /// Which nonce of a gas admin is the next one.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct StartNonceRequest {
-    #[schema(inline)]
-    #[serde(flatten)]
-    action: ActionRequest,
+    /// Why, for the log.
+    pub(super) reason: String,
+    /// Says what would change, and changes nothing.
+    pub(super) dry_run: Option<bool>,
     /// The next nonce. Those below it were used for no open withdrawal.
     nonce: u64,
 }
 
+/// A decision about nonces.
+pub(super) trait NonceDecision {
+    fn target(&self, service_id: ServiceId) -> Result<OperatorTarget, ApiError>;
+}
+
+impl NonceDecision for NonceRangeRequest {
+    fn target(&self, service_id: ServiceId) -> Result<OperatorTarget, ApiError> {
+        let Self { first, last, .. } = *self;
+        if first > last || i64::try_from(last).is_err() {
+            return Err(ApiError::invalid_value("last", "it must be a nonce, and not below first"));
+        }
+        Ok(OperatorTarget::Nonces { service_id, first, last })
+    }
+}
+
+impl NonceDecision for PaidNonceRequest {
+    fn target(&self, service_id: ServiceId) -> Result<OperatorTarget, ApiError> {
+        let paid = self.withdrawal.parse()?;
+        Ok(OperatorTarget::PaidNonce { service_id, nonce: self.nonce, paid })
+    }
+}
+
+impl NonceDecision for StartNonceRequest {
+    fn target(&self, service_id: ServiceId) -> Result<OperatorTarget, ApiError> {
+        let nonce = self.nonce;
+        if i64::try_from(nonce).is_err() {
+            return Err(ApiError::invalid_value("nonce", "it must be a nonce"));
+        }
+        Ok(OperatorTarget::Nonces { service_id, first: nonce, last: nonce })
+    }
+}
+
 /// An action on many batches.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct ManyRequest {
-    #[schema(inline)]
-    #[serde(flatten)]
-    action: ActionRequest,
+    /// Why, for the log.
+    pub(super) reason: String,
+    /// Says what would change, and changes nothing.
+    pub(super) dry_run: Option<bool>,
     /// What to do with each batch.
-    verb: String,
+    pub(super) verb: String,
     /// Selects batches. At least one field is required. Either this or `batches`.
-    filter: Option<FilterRequest>,
+    pub(super) filter: Option<FilterRequest>,
     /// Names up to 1,000 batches.
-    batches: Option<Vec<BatchRequest>>,
+    pub(super) batches: Option<Vec<BatchRequest>>,
     /// The most batches: 1 to 1,000, by default 100.
-    limit: Option<u32>,
+    #[schema(value_type = Option<u32>)]
+    pub(super) limit: Option<PageLimit>,
     /// `next` of the answer before.
-    after: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub(super) after: Option<PageStart>,
 }
 
 /// One of many batches.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct BatchRequest {
-    service_id: String,
-    batch_id: String,
+    pub(super) service_id: String,
+    pub(super) batch_id: String,
     /// The attempt that you looked at: needed for a decision about it.
-    attempt: Option<u32>,
+    pub(super) attempt: Option<u32>,
 }
 
 /// Selects open batches.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct FilterRequest {
-    service_id: Option<String>,
+    pub(super) service_id: Option<String>,
     /// States, separated by commas.
-    state: Option<String>,
-    error_contains: Option<String>,
-    held: Option<bool>,
-    label: Option<String>,
+    pub(super) state: Option<String>,
+    pub(super) error_contains: Option<String>,
+    pub(super) held: Option<bool>,
+    pub(super) label: Option<String>,
 }

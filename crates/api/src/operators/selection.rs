@@ -4,10 +4,9 @@ use grid_batch_core::ServiceId;
 use grid_batch_core::batches::{BatchState, StoredBatch};
 use grid_batch_core::queries::{BatchQueryStore, BatchSelection, ListCursor, PageOrder};
 
-use crate::http::{ApiError, JsonObject, parse_states};
+use super::requests::FilterRequest;
+use crate::http::{ApiError, names_of, parse_states};
 
-/// The fields of a filter.
-pub(super) const FIELDS: &[&str] = &["service_id", "state", "error_contains", "held", "label"];
 /// How many pages a request reads at most. Each examines a limited number of batches.
 const MOST_PAGES: usize = 4;
 
@@ -26,23 +25,20 @@ pub(super) struct Selected {
 
 impl Selection {
     /// The filter of a request. It must name something.
-    pub(super) fn read(mut filter: JsonObject) -> Result<Self, ApiError> {
-        let service_id = filter.optional_string("service_id")?;
-        let state = filter.optional_string("state")?;
-        let label = filter.optional_string("label")?;
-        let selection = BatchSelection {
-            service_id: service_id.map(|text| text.parse()).transpose()?,
-            states: state.as_deref().map_or_else(|| Ok(BTreeSet::new()), open_states)?,
-            error_contains: filter.optional_string("error_contains")?,
-            held: filter.optional_boolean("held")?,
-            label: label.map(|text| text.parse()).transpose()?,
+    pub(super) fn read(filter: FilterRequest) -> Result<Self, ApiError> {
+        let mut batches = BatchSelection {
+            service_id: filter.service_id.as_deref().map(str::parse).transpose()?,
+            states: filter.state.as_deref().map(open_states).transpose()?.unwrap_or_default(),
+            error_contains: filter.error_contains,
+            held: filter.held,
+            label: filter.label.as_deref().map(str::parse).transpose()?,
             ..BatchSelection::default()
         };
-        if selection == BatchSelection::default() {
-            let rule = format!("at least one of {} is required", FIELDS.join(", "));
+        if batches == BatchSelection::default() {
+            let fields = names_of::<FilterRequest>().join(", ");
+            let rule = format!("at least one of {fields} is required");
             return Err(ApiError::invalid_value("filter", rule));
         }
-        let mut batches = selection;
         if batches.states.is_empty() {
             batches.states = open().collect();
         }

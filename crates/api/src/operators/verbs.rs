@@ -3,17 +3,24 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use grid_batch_core::operators::OperatorVerb;
+use grid_batch_core::claims::InstanceId;
+use grid_batch_core::operators::{OperatorTarget, OperatorVerb};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     OperatorContext,
-    act::{Answer, IdPath, act_on_all, act_on_batch, act_on_instance, act_on_service},
+    act::{Answer, act_on_batch, act_on_target},
     being_sent::{BatchSendingWait, SendingWait},
     json::DoneJson,
-    requests::{ActionRequest, AttemptActionRequest},
+    requests::{
+        AttemptActionRequest, NonceDecision, NonceRangeRequest, PaidNonceRequest, StartNonceRequest,
+    },
 };
-use crate::{batches::BatchParams, http::Problems};
+use crate::{
+    batches::BatchParams,
+    http::{ApiError, PathId, Problems, RequestError, parse_path_id, path_text},
+    state::ActionRequest,
+};
 
 macro_rules! verbs_of_batches {
     ($($handler:ident $path:literal $verb:ident $body:ident $params:ident $operation:literal $summary:literal;)*) => {$(
@@ -26,22 +33,26 @@ macro_rules! verbs_of_batches {
             request_body(content = $body),
             responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
         )]
-        async fn $handler(state: State<Arc<OperatorContext>>, path: IdPath, request: Request) -> Answer {
-            act_on_batch(state, path, request, OperatorVerb::$verb).await
+        async fn $handler(State(context): State<Arc<OperatorContext>>, path: PathId, request: Request) -> Answer {
+            let (request, body): (_, $body) = context.api.read_json(request).await?;
+            act_on_batch(&context, path, &request, OperatorVerb::$verb, body.into()).await
         }
     )*};
 }
 
 macro_rules! verbs_with_id {
-    ($act:ident, $id:literal: $($handler:ident $path:literal $verb:ident $operation:literal $summary:literal $($more:ident)?;)*) => {$(
+    ($target:ident, $id:literal: $($handler:ident $path:literal $verb:ident $body:ident $operation:literal $summary:literal $($more:ident)?;)*) => {$(
         #[utoipa::path(
             post, path = $path, tag = "operators", operation_id = $operation, summary = $summary,
             params(("id" = String, Path, description = $id), $($more)?),
-            request_body(content = ActionRequest),
+            request_body(content = $body),
             responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
         )]
-        async fn $handler(state: State<Arc<OperatorContext>>, path: IdPath, request: Request) -> Answer {
-            $act(state, path, request, OperatorVerb::$verb).await
+        async fn $handler(State(context): State<Arc<OperatorContext>>, path: PathId, request: Request) -> Answer {
+            let (request, body): (_, $body) = context.api.read_json(request).await?;
+            let target = $target(path, &body)?;
+            let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
+            act_on_target(&context, &request, asked.action(OperatorVerb::$verb, target)).await
         }
     )*};
 }
@@ -54,8 +65,11 @@ macro_rules! verbs_of_all_services {
             request_body(content = ActionRequest),
             responses((status = 200, description = "What was done, or would be", body = DoneJson), Problems),
         )]
-        async fn $handler(state: State<Arc<OperatorContext>>, request: Request) -> Answer {
-            act_on_all(state, request, OperatorVerb::$verb).await
+        async fn $handler(State(context): State<Arc<OperatorContext>>, request: Request) -> Answer {
+            let (request, body): (_, ActionRequest) = context.api.read_json(request).await?;
+            let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
+            let action = asked.action(OperatorVerb::$verb, OperatorTarget::AllServices);
+            act_on_target(&context, &request, action).await
         }
     )*};
 }
@@ -78,21 +92,33 @@ verbs_of_batches! {
 }
 
 verbs_with_id! {
-    act_on_service, "The id of the service, percent-encoded":
-    release_claim "/v1/claims/{id}/release" ReleaseClaim "releaseClaim"
+    service, "The id of the service, percent-encoded":
+    release_claim "/v1/claims/{id}/release" ReleaseClaim ActionRequest "releaseClaim"
         "Make the owner of a service release it";
-    pause "/v1/services/{id}/pause" Pause "pauseService"
+    pause "/v1/services/{id}/pause" Pause ActionRequest "pauseService"
         "Start no new submission of a service" SendingWait;
-    resume "/v1/services/{id}/resume" Resume "resumeService"
+    resume "/v1/services/{id}/resume" Resume ActionRequest "resumeService"
         "End the pause of a service";
 }
 
 verbs_with_id! {
-    act_on_instance, "The id or the name of the instance":
-    drain "/v1/instances/{id}/drain" Drain "drainInstance"
+    instance, "The id or the name of the instance":
+    drain "/v1/instances/{id}/drain" Drain ActionRequest "drainInstance"
         "Have an instance give up its services and take no others" SendingWait;
-    end_drain "/v1/instances/{id}/resume" Resume "resumeInstance"
+    end_drain "/v1/instances/{id}/resume" Resume ActionRequest "resumeInstance"
         "End the drain of an instance";
+}
+
+verbs_with_id! {
+    nonces, "The id of the gas admin's service, percent-encoded":
+    elsewhere "/v1/services/{id}/nonces/elsewhere" NoncesElsewhere NonceRangeRequest "decideNonces"
+        "Decide that undecided nonces were used for no open withdrawal";
+    paid "/v1/services/{id}/nonces/paid" PayNonce PaidNonceRequest "decidePaidNonce"
+        "Decide that an undecided nonce was used for a withdrawal";
+    start "/v1/services/{id}/nonces/start" StartNonce StartNonceRequest "startNonce"
+        "Decide which nonce of a gas admin is the next one";
+    fill "/v1/services/{id}/nonces/fill" FillNonces NonceRangeRequest "fillNonces"
+        "Have missing nonces filled with empty transfers";
 }
 
 verbs_of_all_services! {
@@ -100,6 +126,22 @@ verbs_of_all_services! {
         "Start no new submission of any service" SendingWait;
     resume_all "/v1/resume" Resume "resumeAllServices"
         "End the pause of all services";
+}
+
+fn service(path: PathId, _: &ActionRequest) -> Result<OperatorTarget, ApiError> {
+    parse_path_id(path).map(OperatorTarget::Service)
+}
+
+fn instance(path: PathId, _: &ActionRequest) -> Result<OperatorTarget, ApiError> {
+    let id = path_text(path)?;
+    if id.contains(char::is_control) {
+        return Err(RequestError::UnknownTarget { kind: "instance" }.into());
+    }
+    Ok(OperatorTarget::Instance(InstanceId::new(id)))
+}
+
+fn nonces(path: PathId, decision: &impl NonceDecision) -> Result<OperatorTarget, ApiError> {
+    decision.target(parse_path_id(path)?)
 }
 
 /// The routes of the verbs.
@@ -117,6 +159,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<OperatorContext>> {
         .routes(routes!(resume))
         .routes(routes!(drain))
         .routes(routes!(end_drain))
+        .routes(routes!(elsewhere))
+        .routes(routes!(paid))
+        .routes(routes!(start))
+        .routes(routes!(fill))
         .routes(routes!(pause_all))
         .routes(routes!(resume_all))
 }

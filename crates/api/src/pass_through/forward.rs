@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Forwarding;
 use crate::{
     access::{Caller, cylinder_token},
-    http::{ApiError, RequestError, ServerError, discard_body, link},
+    http::{ApiError, RequestError, ServerError, discard_body},
     pass_through::ForwardError,
     rate_limits::LimitError,
 };
@@ -84,8 +84,9 @@ impl Forwarding {
         let is_listed = Caller::of(request)?.has_listed_key();
         let token = cylinder_token(&request.headers).filter(|_| !is_listed);
         headers.extend(token.map(|token| ("authorization", format!("Bearer Cylinder:{token}"))));
-        headers.push(("x-forwarded-host", link::host(request, self.api.local_addr)));
-        headers.push(("x-forwarded-proto", link::scheme(request).to_owned()));
+        let links = self.api.links(request);
+        headers.push(("x-forwarded-host", links.host()));
+        headers.push(("x-forwarded-proto", links.scheme().to_owned()));
         let (path, query) = (request.uri.path().to_owned(), request.uri.query());
         Ok(ForwardedRequest { path, query: query.map(str::to_owned), headers, body })
     }

@@ -12,7 +12,7 @@ use grid_batch_protocol::{
 use serde_json::{Value, json};
 
 use super::Forwarding;
-use crate::http::{ApiError, ServerError, link};
+use crate::http::{ApiError, ServerError};
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ impl Forwarding {
         };
         let Some(bytes) = self.api.reads.run(read).await? else { return Ok(None) };
         let data = resource.json(&bytes).map_err(|_| ServerError::Internal)?;
-        let link = link::to_request(request, self.api.local_addr);
+        let link = self.api.links(request).own();
         Ok(Some(Json(json!({ "data": data, "link": link }))))
     }
 }

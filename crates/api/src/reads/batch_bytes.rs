@@ -8,8 +8,8 @@ use axum::{
 
 use super::ReadContext;
 use crate::{
-    batches::{BatchParams, BatchRequestError, NamedBatch, PathText},
-    http::{ApiError, Problems, Query},
+    batches::{BatchParams, BatchRequestError, NamedBatch},
+    http::{ApiError, PathId, Problems, read_params},
 };
 
 /// `GET /v1/batches/{id}/bytes`: the batch as it was sent, and as it is sent to the ledger.
@@ -26,23 +26,18 @@ use crate::{
 )]
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
-    path: PathText,
+    path: PathId,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (request, _) = request.into_parts();
-    let params: BatchParams = Query::parse(request.uri.query())?.params()?;
+    let params: BatchParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let batch = context.find(&named).await?;
     let batches = Arc::clone(&context.batches);
     let read = move || batches.serialized_batch(&batch.service_id, &batch.batch_id);
-    let read = move || read().map_err(ApiError::read_failed);
     // Retention may have removed it since it was found.
-    let bytes = context
-        .api
-        .reads
-        .run(read)
-        .await?
-        .ok_or(BatchRequestError::BatchNotFound(named.id.to_string()))?;
+    let missing = || BatchRequestError::BatchNotFound(named.id.to_string());
+    let bytes = context.api.read(read).await?.ok_or_else(missing)?;
     let content_type = HeaderValue::from_static("application/octet-stream");
     Ok(([(CONTENT_TYPE, content_type)], bytes).into_response())
 }

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     access::Caller,
-    batches::{BatchRequestError, NamedBatch, PathText, requested_wait},
-    http::{ApiError, Problems, Query},
+    batches::{BatchRequestError, NamedBatch, requested_wait},
+    http::{ApiError, PathId, Problems, read_params},
 };
 
 /// How many actions of operators are shown.
@@ -48,11 +48,11 @@ pub(super) struct DetailsParams {
 )]
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
-    path: PathText,
+    path: PathId,
     request: Request,
 ) -> Result<Json<DetailsJson>, ApiError> {
     let (request, _) = request.into_parts();
-    let params: DetailsParams = Query::parse(request.uri.query())?.params()?;
+    let params: DetailsParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let wait = requested_wait(params.wait.as_deref(), context.api.options.status_wait_limit);
     let batch = find_or_wait(&context, &named, wait).await?;

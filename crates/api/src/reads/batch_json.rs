@@ -1,11 +1,9 @@
-use axum::http::request::Parts;
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::{BatchLabel, DltStatus, StoredBatch};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::ReadContext;
-use crate::{batches::HoldJson, http::link};
+use crate::{batches::HoldJson, http::Links};
 
 /// A batch, as lists and details show it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,18 +28,16 @@ pub(super) struct BatchJson {
 
 impl BatchJson {
     pub(super) fn new(
-        context: &ReadContext,
-        request: &Parts,
         batch: StoredBatch,
         label: Option<&BatchLabel>,
         error: Option<String>,
+        links: &Links<'_>,
     ) -> Self {
         let state = batch.progress.state;
-        let (id, service_id) = (&batch.batch_id, &batch.service_id);
-        let link = link::to_batch(request, context.api.local_addr, id, service_id);
         Self {
-            id: id.to_string(),
-            service_id: service_id.to_string(),
+            id: batch.batch_id.to_string(),
+            link: links.batch(&batch.batch_id, "", &batch.service_id),
+            service_id: batch.service_id.to_string(),
             label: label.map(ToString::to_string),
             state: state.as_str(),
             submitted: state.submitted(),
@@ -55,7 +51,6 @@ impl BatchJson {
             ended_at: batch.ended_at.map(Timestamp::rfc3339_micros),
             last_error: error,
             held: batch.held.as_ref().map(HoldJson::new),
-            link,
         }
     }
 }

@@ -5,8 +5,6 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::queries::ListedBatch;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::{
     ReadContext,
@@ -15,16 +13,8 @@ use super::{
 };
 use crate::{
     access::Caller,
-    http::{ApiError, Problems, Query},
+    http::{ApiError, PageJson, Problems, read_params},
 };
-
-/// A page of a list.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PageJson<T> {
-    pub(super) data: Vec<T>,
-    /// The parameter `after` of the next page; null after the last one.
-    pub(super) next: Option<String>,
-}
 
 /// `GET /v1/batches`: a page of batches, in the order in which they were stored.
 #[utoipa::path(
@@ -40,19 +30,16 @@ pub(super) async fn get(
     request: Request,
 ) -> Result<Json<PageJson<BatchJson>>, ApiError> {
     let (request, _) = request.into_parts();
-    let query = Query::parse(request.uri.query())?;
-    let list = ListQuery::parse(&query, context.api.clock.now())?;
+    let list = ListQuery::new(read_params(&request)?, context.api.clock.now())?;
     Caller::of(&request)?.check_selected(list.selection.service_id.as_ref())?;
     let pages = Arc::clone(&context.batches);
-    let read = move || {
-        let page = pages.batch_page(&list.selection, list.order, list.after, list.limit);
-        page.map_err(ApiError::read_failed)
-    };
-    let page = context.api.reads.run(read).await?;
+    let read = move || pages.batch_page(&list.selection, list.order, list.after, list.limit);
+    let page = context.api.read(read).await?;
+    let links = context.api.links(&request);
     let json = |listed: ListedBatch| {
         let ListedBatch { batch, label, error } = listed;
-        BatchJson::new(&context, &request, batch, label.as_ref(), error)
+        BatchJson::new(batch, label.as_ref(), error, &links)
     };
     let next = page.next.map(|next| next.to_string());
-    Ok(Json(PageJson { data: page.batches.into_iter().map(json).collect(), next }))
+    Ok(Json(PageJson { next, ..PageJson::all(page.batches, json) }))
 }

@@ -1,23 +1,20 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State};
 use grid_batch_core::ServiceId;
 use grid_batch_core::claims::InstanceId;
-use grid_batch_core::queries::{InstanceLease, OwnedService};
+use grid_batch_core::queries::OwnedService;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{ReadContext, service_json::InstanceJson};
-use crate::http::{ApiError, PageLimit, PageStart, Problems, Query};
+use crate::http::{ApiError, PageJson, PageLimit, PageStart, Params, Problems};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ClaimsJson {
     instances: Vec<InstanceJson>,
-    data: Vec<ClaimJson>,
-    next: Option<String>,
+    #[serde(flatten)]
+    page: PageJson<ClaimJson>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,12 +30,11 @@ pub(super) struct ClaimsParams {
     /// Claims of this instance
     instance_id: Option<String>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
-    #[serde(default)]
     #[param(value_type = Option<usize>)]
     limit: PageLimit,
     /// `next` of the page before
     #[param(value_type = Option<String>)]
-    after: Option<PageStart<ServiceId>>,
+    after: Option<PageStart>,
 }
 
 /// `GET /v1/claims`: all instances, and a page of services with the instances that claim them.
@@ -52,24 +48,21 @@ pub(super) struct ClaimsParams {
 )]
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
-    request: Request,
+    Params(ClaimsParams { instance_id, limit, after }): Params<ClaimsParams>,
 ) -> Result<Json<ClaimsJson>, ApiError> {
-    let params: ClaimsParams = Query::parse(request.uri().query())?.params()?;
-    let instance = params.instance_id.map(InstanceId::new);
-    let after = params.after.map(|PageStart(service_id)| service_id);
-    let PageLimit(limit) = params.limit;
+    let instance = instance_id.map(InstanceId::new);
+    let after: Option<ServiceId> = after.map(PageStart::cursor).transpose()?;
     let services = Arc::clone(&context.batches);
     let read = move || {
-        let instances = services.instances().map_err(ApiError::read_failed)?;
-        let claims = services.claims(instance.as_ref(), after.as_ref(), limit + 1);
-        Ok((instances, claims.map_err(ApiError::read_failed)?))
+        let claims = services.claims(instance.as_ref(), after.as_ref(), limit.0 + 1)?;
+        Ok((services.instances()?, claims))
     };
-    let (instances, mut claims) = context.api.reads.run(read).await?;
-    let next = params.limit.cut(&mut claims).map(|last| last.service_id.to_string());
+    let (instances, claims) = context.api.read(read).await?;
     let now = context.api.clock.now();
-    let instance_json = |instance: InstanceLease| InstanceJson::new(instance, now);
-    let instances = instances.into_iter().map(instance_json).collect();
-    Ok(Json(ClaimsJson { instances, data: claims.into_iter().map(ClaimJson::new).collect(), next }))
+    let instances = instances.into_iter().map(|instance| InstanceJson::new(instance, now));
+    let cursor = |last: &OwnedService| last.service_id.to_string();
+    let page = PageJson::cut(claims, limit, cursor, ClaimJson::new);
+    Ok(Json(ClaimsJson { instances: instances.collect(), page }))
 }
 
 impl ClaimJson {

@@ -37,11 +37,7 @@ pub(crate) struct ReadContext {
     pub(crate) events: Option<Arc<dyn EventStore>>,
     /// `None`: nothing is known of what operators did.
     pub(crate) operators: Option<Arc<dyn OperatorStore>>,
-    pub(crate) pauses: Option<Arc<PauseSource>>,
-    pub(crate) ledgers: Option<Arc<LedgerSource>>,
-    pub(crate) history: Option<Arc<HistorySource>>,
-    pub(crate) known_waits: KnownWaits,
-    pub(crate) search: Option<SearchLimits>,
+    pub(crate) sources: ReadSources,
 }
 
 impl ReadContext {
@@ -61,7 +57,7 @@ impl ReadContext {
         else {
             return Ok(service_id);
         };
-        let reports = self.api.reads.run(move || source().map_err(ApiError::read_failed)).await?;
+        let reports = self.api.read(move || source()).await?;
         let is_named = |report: &GasAdminReport| {
             report.name == service_id.as_str()
                 || report.address.eq_ignore_ascii_case(service_id.as_str())
@@ -83,7 +79,8 @@ impl ReadContext {
         let Some(mut details) = details else { return Ok(None) };
         let visible = |ahead: Ahead| ahead.visible(|service_id| caller.may(service_id));
         let ahead = details.ahead.take().map(visible);
-        details.ahead = KnownWaits::ahead(&self.known_waits.of(service_id), &details.batch, ahead);
+        details.ahead =
+            KnownWaits::ahead(&self.sources.known_waits.of(service_id), &details.batch, ahead);
         Ok(Some(details))
     }
 }

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     batches::{KnownWaits, WaitJson},
-    http::link,
     operators::RecordedJson,
 };
 
@@ -88,20 +87,21 @@ impl DetailsJson {
         request: &Parts,
         ReadDetails { details, history, actions }: ReadDetails,
     ) -> Self {
-        let known = context.known_waits.of(&details.batch.service_id);
+        let known = context.sources.known_waits.of(&details.batch.service_id);
         let also = KnownWaits::about(&known, &details.batch);
         let wait = WaitJson::new(&details.batch, details.ahead.as_ref(), &also);
         let BatchDetails { batch, label, receipts, .. } = details;
         let first_reason = receipts.first().map(|receipt| receipt.error_message.clone());
         let error = first_reason.or_else(|| batch.last_error.clone());
-        let (id, service_id) = (&batch.batch_id, &batch.service_id);
-        let part =
-            |part| link::to_part_of_batch(request, context.api.local_addr, id, part, service_id);
-        let service = link::to_service(request, context.api.local_addr, service_id);
-        let links = LinksJson { bytes: part("bytes"), explain: part("explain"), service };
+        let links = context.api.links(request);
+        let part = |part| links.batch(&batch.batch_id, part, &batch.service_id);
         Self {
-            links,
-            batch: BatchJson::new(context, request, batch, label.as_ref(), error),
+            links: LinksJson {
+                bytes: part("/bytes"),
+                explain: part("/explain"),
+                service: links.service(&batch.service_id),
+            },
+            batch: BatchJson::new(batch, label.as_ref(), error, &links),
             transaction_ids: details.transaction_ids.iter().map(ToString::to_string).collect(),
             deadline: details.deadline.map(DeadlineJson::new),
             wait,

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     access::Caller,
-    batches::{BatchParams, BatchRequestError, NamedBatch, PathText},
-    http::{ApiError, Problems, Query},
+    batches::{BatchParams, BatchRequestError, NamedBatch},
+    http::{ApiError, NoParams, PathId, Problems, read_params},
 };
 
 /// What is read to explain a batch or a service.
@@ -45,11 +45,11 @@ pub(super) struct Explained {
 )]
 pub(super) async fn batch(
     State(context): State<Arc<ReadContext>>,
-    path: PathText,
+    path: PathId,
     request: Request,
 ) -> Result<Json<BatchExplanationJson>, ApiError> {
     let (request, _) = request.into_parts();
-    let params: BatchParams = Query::parse(request.uri.query())?.params()?;
+    let params: BatchParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let batch = context.find(&named).await?;
     let reading = Arc::clone(&context);
@@ -58,13 +58,12 @@ pub(super) async fn batch(
     let read = move || reading.read_explained(&caller, &service_id, Some(batch));
     let explained = context.api.reads.run(read).await?;
     let now = context.api.clock.now();
-    let Explained { details: Some(details), gas, .. } = &explained else {
+    let Explained { details: Some(details), .. } = &explained else {
         return Err(BatchRequestError::BatchNotFound(named.id.to_string()).into());
     };
     let facts = context.facts(&explained, now);
     let explanation = BatchExplanation::new(details, Some(facts));
-    let gas = gas.clone();
-    Ok(Json(BatchExplanationJson::new(&context, &request, &explained, details, &explanation, gas)))
+    Ok(Json(BatchExplanationJson::new(&context, &request, &explained, details, &explanation)))
 }
 
 /// `GET /v1/services/{id}/explain`: why a service waits: its oldest open batch, and what stops all.
@@ -80,11 +79,11 @@ pub(super) async fn batch(
 )]
 pub(super) async fn service(
     State(context): State<Arc<ReadContext>>,
-    path: PathText,
+    path: PathId,
     request: Request,
 ) -> Result<Json<ServiceExplanationJson>, ApiError> {
     let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.refuse_all()?;
+    let NoParams {} = read_params(&request)?;
     let service_id = context.named_service(path, &request).await?;
     let caller = Caller::of(&request)?.clone();
     let reading = Arc::clone(&context);
@@ -130,7 +129,7 @@ impl ReadContext {
 
     /// Why batches of the service wait, and which nodes do not answer on which the batch depends that it waits for.
     fn waits_of(&self, service_id: &ServiceId, details: Option<&BatchDetails>) -> Vec<WaitReason> {
-        let mut waits = self.known_waits.of(service_id);
+        let mut waits = self.sources.known_waits.of(service_id);
         let ahead = details.and_then(|details| details.ahead.as_ref());
         if let Some(head) = ahead.and_then(|ahead| ahead.head.as_ref())
             && head.service_id != *service_id
@@ -140,7 +139,7 @@ impl ReadContext {
                 _ => None,
             };
             let known: BTreeSet<_> = waits.iter().filter_map(node).collect();
-            let of_head = self.known_waits.of(&head.service_id).into_iter();
+            let of_head = self.sources.known_waits.of(&head.service_id).into_iter();
             waits.extend(of_head.filter(|it| node(it).is_some_and(|node| !known.contains(&node))));
         }
         waits
@@ -148,7 +147,7 @@ impl ReadContext {
 
     fn facts<'a>(&self, explained: &'a Explained, now: Timestamp) -> ServiceFacts<'a> {
         let Explained { service, pause, waits, .. } = explained;
-        ServiceFacts { service, pause: pause.as_ref(), waits, search: self.search, now }
+        ServiceFacts { service, pause: pause.as_ref(), waits, search: self.sources.search, now }
     }
 
     /// The gas price and its caps, if the service is a gas admin.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{ReadContext, batch_json::BatchJson, explain::Explained, service_json::ServiceJson};
-use crate::{GasAdminReport, GasPause, GasReport, batches::WaitJson, http::link};
+use crate::{GasAdminReport, GasPause, GasReport, batches::WaitJson, http::Links};
 
 /// Why a batch waits.
 #[derive(Debug, Serialize, ToSchema)]
@@ -99,9 +99,9 @@ impl BatchExplanationJson {
         explained: &Explained,
         details: &BatchDetails,
         explanation: &BatchExplanation<'_>,
-        gas: Option<GasJson>,
     ) -> Self {
-        let Explained { service, pause, waits, .. } = explained;
+        let links = &context.api.links(request);
+        let Explained { service, pause, gas, waits, .. } = explained;
         let BatchDetails { batch, label, ahead, .. } = details;
         let is_open = !batch.progress.state.is_terminal();
         let (count, more_ahead) = ahead.as_ref().map_or((0, false), |it| (it.count, it.more));
@@ -109,12 +109,12 @@ impl BatchExplanationJson {
         let error = batch.last_error.clone();
         Self {
             text: explanation.to_string(),
-            batch: BatchJson::new(context, request, batch.clone(), label.as_ref(), error),
+            batch: BatchJson::new(batch.clone(), label.as_ref(), error, links),
             wait: WaitJson::new(batch, ahead.as_ref(), &explanation.also()),
             position: is_open.then_some(PositionJson { ahead: count, more_ahead }),
-            blocker: head.map(|head| BlockerJson::new(context, request, head)),
-            service: ServiceJson::new(context, request, service, pause.as_ref()),
-            gas,
+            blocker: head.map(|head| BlockerJson::new(head, links)),
+            service: ServiceJson::new(context, service, pause.as_ref(), links),
+            gas: gas.clone(),
             outages: OutageJson::all(waits),
             actions: explanation.actions().iter().map(action_json).collect(),
         }
@@ -129,17 +129,18 @@ impl ServiceExplanationJson {
         text: String,
         actions: Vec<ActionJson>,
     ) -> Self {
+        let links = &context.api.links(request);
         let Explained { details, service, pause, gas, waits } = explained;
         let oldest = |details: &BatchDetails| {
             let BatchDetails { batch, label, ahead, .. } = details;
             let wait = WaitJson::new(batch, ahead.as_ref(), &[]);
             let error = batch.last_error.clone();
-            let batch = BatchJson::new(context, request, batch.clone(), label.as_ref(), error);
+            let batch = BatchJson::new(batch.clone(), label.as_ref(), error, links);
             OldestJson { batch, wait }
         };
         Self {
             text,
-            service: ServiceJson::new(context, request, service, pause.as_ref()),
+            service: ServiceJson::new(context, service, pause.as_ref(), links),
             oldest: details.as_ref().map(oldest),
             gas: gas.clone(),
             outages: OutageJson::all(waits),
@@ -163,17 +164,16 @@ impl OutageJson {
 }
 
 impl BlockerJson {
-    fn new(context: &ReadContext, request: &Parts, batch: &StoredBatch) -> Self {
-        let (id, service_id) = (&batch.batch_id, &batch.service_id);
+    fn new(batch: &StoredBatch, links: &Links<'_>) -> Self {
         Self {
-            id: id.to_string(),
-            service_id: service_id.to_string(),
+            id: batch.batch_id.to_string(),
+            service_id: batch.service_id.to_string(),
             state: batch.progress.state.as_str(),
             since: batch.since.unwrap_or(batch.created_at).rfc3339_micros(),
             attempts: batch.progress.attempts,
             next_try_at: batch.next_try_at.map(Timestamp::rfc3339_micros),
             last_error: batch.last_error.clone(),
-            link: link::to_batch(request, context.api.local_addr, id, service_id),
+            link: links.batch(&batch.batch_id, "", &batch.service_id),
         }
     }
 }

@@ -1,14 +1,11 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ReadContext, batch_list::PageJson};
-use crate::http::{ApiError, Problems, Query};
+use super::ReadContext;
+use crate::http::{ApiError, NoParams, PageJson, Params, Problems};
 
 /// What was measured in the last hour. It must not block.
 pub(crate) type HistorySource = dyn Fn() -> Vec<HistoryPoint> + Send + Sync;
@@ -40,9 +37,8 @@ pub struct HistoryPoint {
 )]
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
-    request: Request,
+    _: Params<NoParams>,
 ) -> Result<Json<PageJson<HistoryPoint>>, ApiError> {
-    Query::parse(request.uri().query())?.refuse_all()?;
-    let data = context.history.as_ref().map(|source| source()).unwrap_or_default();
+    let data = context.sources.history.as_ref().map(|source| source()).unwrap_or_default();
     Ok(Json(PageJson { data, next: None }))
 }

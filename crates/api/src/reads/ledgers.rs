@@ -1,15 +1,12 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State};
 use grid_batch_core::BatchResult;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ReadContext, batch_list::PageJson};
-use crate::http::{ApiError, Problems, Query};
+use super::ReadContext;
+use crate::http::{ApiError, NoParams, PageJson, Params, Problems};
 
 /// What is known of the ledgers. It may use the store, and asks no node.
 pub(crate) type LedgerSource = dyn Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync;
@@ -60,13 +57,11 @@ pub struct NodeReport {
 )]
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
-    request: Request,
+    _: Params<NoParams>,
 ) -> Result<Json<PageJson<LedgerReport>>, ApiError> {
-    Query::parse(request.uri().query())?.refuse_all()?;
-    let Some(source) = context.ledgers.clone() else {
+    let Some(source) = context.sources.ledgers.clone() else {
         return Ok(Json(PageJson { data: Vec::new(), next: None }));
     };
-    let read = move || source().map_err(ApiError::read_failed);
-    let data = context.api.reads.run(read).await?;
+    let data = context.api.read(move || source()).await?;
     Ok(Json(PageJson { data, next: None }))
 }

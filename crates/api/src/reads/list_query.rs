@@ -1,12 +1,12 @@
-use std::collections::BTreeSet;
+use std::time::Duration;
 
 use grid_batch_core::queries::{BatchSelection, ListCursor, PageOrder};
 use grid_batch_core::{Excerpt, Timestamp};
-use humantime::{parse_duration, parse_rfc3339};
-use serde::Deserialize;
+use humantime::parse_duration;
+use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
 
-use crate::http::{ApiError, PageLimit, PageStart, Query, parse_states};
+use crate::http::{ApiError, PageLimit, PageStart, Time, parse_states};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -16,9 +16,11 @@ pub(super) struct ListParams {
     /// Batches in one of these states, separated by commas; `open` and `ended` stand for all such states
     state: Option<String>,
     /// Batches that were stored since a time or an age such as `15m`
-    newer_than: Option<String>,
+    #[param(value_type = Option<String>)]
+    newer_than: Option<TimeOrAge>,
     /// Batches that were stored before a time or an age such as `7d`
-    older_than: Option<String>,
+    #[param(value_type = Option<String>)]
+    older_than: Option<TimeOrAge>,
     /// Batches with an error, or without one
     error: Option<bool>,
     /// Batches whose error has this text
@@ -27,15 +29,15 @@ pub(super) struct ListParams {
     held: Option<bool>,
     /// Batches with this label
     label: Option<String>,
-    /// `newest` or `oldest` first
-    order: Option<String>,
+    /// Which first; by default the newest
+    #[param(value_type = Option<String>)]
+    order: Option<Order>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
-    #[serde(default)]
     #[param(value_type = Option<usize>)]
     limit: PageLimit,
     /// `next` of the page before
     #[param(value_type = Option<String>)]
-    after: Option<PageStart<ListCursor>>,
+    after: Option<PageStart>,
 }
 
 /// What a request for a page of batches asks for.
@@ -48,58 +50,59 @@ pub(super) struct ListQuery {
 }
 
 impl ListQuery {
-    pub(super) fn parse(query: &Query, now: Timestamp) -> Result<Self, ApiError> {
-        let params: ListParams = query.params()?;
-        let states = params.state.as_deref().map_or_else(|| Ok(BTreeSet::new()), parse_states)?;
+    pub(super) fn new(params: ListParams, now: Timestamp) -> Result<Self, ApiError> {
         let selection = BatchSelection {
             service_id: params.service_id.as_deref().map(str::parse).transpose()?,
-            states,
-            stored_from: time("newer_than", params.newer_than.as_deref(), now)?,
-            stored_before: time("older_than", params.older_than.as_deref(), now)?,
+            states: params.state.as_deref().map(parse_states).transpose()?.unwrap_or_default(),
+            stored_from: params.newer_than.map(|time| time.before(now)),
+            stored_before: params.older_than.map(|time| time.before(now)),
             has_error: params.error,
             error_contains: params.error_contains,
             held: params.held,
             label: params.label.as_deref().map(str::parse).transpose()?,
         };
-        let after = params.after.map(|PageStart(cursor)| cursor);
-        let PageLimit(limit) = params.limit;
-        Ok(Self { selection, order: order(params.order.as_deref())?, after, limit })
+        let order = match params.order {
+            None | Some(Order::Newest) => PageOrder::NewestFirst,
+            Some(Order::Oldest) => PageOrder::OldestFirst,
+        };
+        let after = params.after.map(PageStart::cursor).transpose()?;
+        Ok(Self { selection, order, after, limit: params.limit.0 })
     }
 }
 
-/// A time, or an age before now.
-fn time(
-    name: &'static str,
-    text: Option<&str>,
-    now: Timestamp,
-) -> Result<Option<Timestamp>, ApiError> {
-    let parse = |text: &str| {
-        let age = || parse_duration(text).ok().map(|age| now.minus(age));
-        parse_time(text).or_else(age).ok_or_else(|| {
-            let rule = format!(
-                "it is {}; it must be a time such as 2026-11-23T03:00:00Z, or an age such as 90s, 15m or 7d",
-                Excerpt::of(text)
-            );
-            ApiError::invalid_value(name, rule)
-        })
-    };
-    text.map(parse).transpose()
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    Newest,
+    Oldest,
 }
 
-fn parse_time(text: &str) -> Option<Timestamp> {
-    let time = parse_rfc3339(text).ok()?;
-    let since_epoch = time.duration_since(std::time::UNIX_EPOCH).ok()?;
-    Some(Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).ok()?))
+/// A time, or an age.
+#[derive(Debug, Clone, Copy)]
+enum TimeOrAge {
+    Time(Timestamp),
+    Age(Duration),
 }
 
-fn order(text: Option<&str>) -> Result<PageOrder, ApiError> {
-    match text {
-        None | Some("newest") => Ok(PageOrder::NewestFirst),
-        Some("oldest") => Ok(PageOrder::OldestFirst),
-        Some(text) => {
-            let rule = format!("it is {}; it must be newest or oldest", Excerpt::of(text));
-            Err(ApiError::invalid_value("order", rule))
+impl TimeOrAge {
+    fn before(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Time(time) => time,
+            Self::Age(age) => now.minus(age),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeOrAge {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let age = || parse_duration(&text).ok().map(Self::Age);
+        Time::parse(&text).map(|Time(time)| Self::Time(time)).or_else(age).ok_or_else(|| {
+            de::Error::custom(format!(
+                "it is {}; it must be a time such as 2026-11-23T03:00:00Z, or an age such as 90s, 15m or 7d",
+                Excerpt::of(&text)
+            ))
+        })
     }
 }
 
@@ -108,10 +111,11 @@ mod tests {
     use grid_batch_core::batches::BatchState;
 
     use super::*;
+    use crate::http::Query;
 
     fn parse(text: &str) -> Result<ListQuery, ApiError> {
         let now = Timestamp::from_micros(1_000_000_000);
-        ListQuery::parse(&Query::parse(Some(text)).unwrap(), now)
+        ListQuery::new(Query::parse(Some(text)).unwrap().params()?, now)
     }
 
     #[test]

@@ -1,4 +1,3 @@
-use axum::http::request::Parts;
 use grid_batch_core::Timestamp;
 use grid_batch_core::queries::{
     InstanceLease, ServiceExplanation, ServiceFacts, ServiceOverview, ServiceOwner, ServicePause,
@@ -7,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ReadContext;
-use crate::{batches::ReasonJson, http::link};
+use crate::{batches::ReasonJson, http::Links};
 
 /// A service, as lists show it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,12 +62,12 @@ pub(super) struct InstanceJson {
 impl ServiceJson {
     pub(super) fn new(
         context: &ReadContext,
-        request: &Parts,
         service: &ServiceOverview,
         pause: Option<&ServicePause>,
+        links: &Links<'_>,
     ) -> Self {
         let now = context.api.clock.now();
-        let known = context.known_waits.of(&service.service_id);
+        let known = context.sources.known_waits.of(&service.service_id);
         let facts = ServiceFacts { service, pause, waits: &known, search: None, now };
         let age = |at| now.since(at).as_secs_f64();
         Self {
@@ -89,7 +88,7 @@ impl ServiceJson {
             after_invalid: service.scheduling.after_invalid.as_str(),
             lanes: service.scheduling.lanes,
             owner: service.owner.clone().map(|owner| OwnerJson::new(owner, now)),
-            link: link::to_service(request, context.api.local_addr, &service.service_id),
+            link: links.service(&service.service_id),
         }
     }
 }

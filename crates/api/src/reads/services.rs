@@ -2,19 +2,22 @@ use std::{collections::HashMap, sync::Arc};
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{Request, State},
     http::request::Parts,
 };
-use grid_batch_core::ServiceId;
 use grid_batch_core::queries::{ServiceOverview, ServicePause};
+use grid_batch_core::{BatchResult, ServiceId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{ReadContext, batch_list::PageJson, service_json::ServiceJson};
+use super::{ReadContext, service_json::ServiceJson};
 use crate::{
     access::Caller,
-    batches::{BatchRequestError, PathText},
-    http::{ApiError, PageLimit, PageStart, Problems, Query, RequestError},
+    batches::BatchRequestError,
+    http::{
+        ApiError, NoParams, PageJson, PageLimit, PageStart, PathId, Problems, parse_path_id,
+        read_params,
+    },
 };
 
 /// Which services are paused.
@@ -26,12 +29,11 @@ pub(super) struct ServicesParams {
     /// With `true`, also services without open batches
     idle: Option<bool>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
-    #[serde(default)]
     #[param(value_type = Option<usize>)]
     limit: PageLimit,
     /// `next` of the page before
     #[param(value_type = Option<String>)]
-    after: Option<PageStart<ServiceId>>,
+    after: Option<PageStart>,
 }
 
 /// `GET /v1/services`: a page of services, ordered by their ids.
@@ -48,22 +50,22 @@ pub(super) async fn list(
     request: Request,
 ) -> Result<Json<PageJson<ServiceJson>>, ApiError> {
     let (request, _) = request.into_parts();
-    let params: ServicesParams = Query::parse(request.uri.query())?.params()?;
-    let (with_idle, limit) = (params.idle.unwrap_or(false), params.limit);
-    let after = params.after.map(|PageStart(service_id)| service_id);
+    let ServicesParams { idle, limit, after } = read_params(&request)?;
+    let after: Option<ServiceId> = after.map(PageStart::cursor).transpose()?;
     let reading = Arc::clone(&context);
     let read = move || {
-        let services = reading.batches.services(with_idle, after.as_ref(), limit.0 + 1);
-        let mut services = services.map_err(ApiError::read_failed)?;
-        let next = limit.cut(&mut services).map(|last| last.service_id.to_string());
+        let with_idle = idle.unwrap_or(false);
+        let services = reading.batches.services(with_idle, after.as_ref(), limit.0 + 1)?;
         let pauses = reading.pauses(&services)?;
-        Ok((services, next, pauses))
+        Ok((services, pauses))
     };
-    let (services, next, pauses) = context.api.reads.run(read).await?;
-    let json = |service: &ServiceOverview| {
-        ServiceJson::new(&context, &request, service, pauses.get(&service.service_id))
+    let (services, pauses) = context.api.read(read).await?;
+    let links = context.api.links(&request);
+    let cursor = |last: &ServiceOverview| last.service_id.to_string();
+    let json = |service: ServiceOverview| {
+        ServiceJson::new(&context, &service, pauses.get(&service.service_id), &links)
     };
-    Ok(Json(PageJson { data: services.iter().map(json).collect(), next }))
+    Ok(Json(PageJson::cut(services, limit, cursor, json)))
 }
 
 /// `GET /v1/services/{id}`.
@@ -79,27 +81,27 @@ pub(super) async fn list(
 )]
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
-    path: PathText,
+    path: PathId,
     request: Request,
 ) -> Result<Json<ServiceJson>, ApiError> {
     let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.refuse_all()?;
+    let NoParams {} = read_params(&request)?;
     let service_id = context.named_service(path, &request).await?;
     let reading = Arc::clone(&context);
     let read = move || reading.service(&service_id);
     let (service, pause) = context.api.reads.run(read).await?;
-    Ok(Json(ServiceJson::new(&context, &request, &service, pause.as_ref())))
+    let links = context.api.links(&request);
+    Ok(Json(ServiceJson::new(&context, &service, pause.as_ref(), &links)))
 }
 
 impl ReadContext {
     /// The service in the path of a request, which is percent-encoded there.
     pub(super) async fn named_service(
         &self,
-        path: PathText,
+        path: PathId,
         request: &Parts,
     ) -> Result<ServiceId, ApiError> {
-        let Path(text) = path.map_err(|_| RequestError::NotFound)?;
-        let service_id = self.resolve(text.parse()?).await?;
+        let service_id = self.resolve(parse_path_id(path)?).await?;
         Caller::of(request)?.check(&service_id)?;
         Ok(service_id)
     }
@@ -112,13 +114,13 @@ impl ReadContext {
         let service = self.batches.service(service_id).map_err(ApiError::read_failed)?;
         let service =
             service.ok_or_else(|| BatchRequestError::ServiceNotFound { id: service_id.clone() })?;
-        let pause = self.pauses(std::slice::from_ref(&service))?.remove(service_id);
-        Ok((service, pause))
+        let pauses = self.pauses(std::slice::from_ref(&service)).map_err(ApiError::read_failed);
+        Ok((service, pauses?.remove(service_id)))
     }
 
-    fn pauses(&self, services: &[ServiceOverview]) -> Result<Pauses, ApiError> {
-        let Some(pauses) = &self.pauses else { return Ok(Pauses::new()) };
+    fn pauses(&self, services: &[ServiceOverview]) -> BatchResult<Pauses> {
+        let Some(pauses) = &self.sources.pauses else { return Ok(Pauses::new()) };
         let ids: Vec<ServiceId> = services.iter().map(|it| it.service_id.clone()).collect();
-        pauses(&ids).map_err(ApiError::read_failed)
+        pauses(&ids)
     }
 }

@@ -8,22 +8,19 @@ use axum::{
 };
 use grid_batch_withdrawals::{Reward, RewardConflict, RewardId, WithdrawalStore};
 
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, SawtoothErrors, link},
-    rewards::json::{RewardJson, reward_json, reward_path},
+    http::{ApiError, SawtoothErrors},
+    rewards::json::{RewardJson, reward_path},
     withdrawals::{
-        KEY_FIELD, WithdrawalContext, WithdrawalRequestError, random_id, reward_id_from_key,
-        take_idempotency_key,
+        WithdrawalContext, WithdrawalRequestError, idempotency_key, random_id, reward_id_from_key,
     },
 };
 
-const FIELDS: &[&str] = &["pool", "amount", "once_per_member", KEY_FIELD];
-
 /// The body of `POST /rewards`.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
+#[derive(Deserialize, ToSchema)]
 pub(crate) struct RewardRequest {
     /// The address of the pool.
     pool: String,
@@ -51,24 +48,25 @@ pub(crate) async fn post(
     State(context): State<Arc<WithdrawalContext>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (request, mut fields) = context.read_json(request, FIELDS).await?;
-    let (pool, _) = context.parse_pool(&fields.string("pool")?)?;
-    let amount = context.parse_amount(&fields.string("amount")?)?;
-    let once_per_member = fields.boolean("once_per_member", true)?;
-    let id = match take_idempotency_key(&request.headers, &mut fields)? {
+    let (request, body): (_, RewardRequest) = context.read_json(request).await?;
+    let (pool, _) = context.parse_pool(&body.pool)?;
+    let amount = context.parse_amount(&body.amount)?;
+    let once_per_member = body.once_per_member.unwrap_or(true);
+    let id = match idempotency_key(&request.headers, body.idempotency_key)? {
         Some(key) => reward_id_from_key(&pool, &key),
         None => RewardId::from_bytes(random_id()?),
     };
     let reward = Reward { id, pool, amount, once_per_member, created_at: context.api.clock.now() };
 
-    let store = Arc::clone(&context.store);
-    let written = context.writes.run(move || write(&*store, &reward)).await?;
+    let store = Arc::clone(&context.store.store);
+    let written = context.store.writes.run(move || write(&*store, &reward)).await?;
+    let links = context.api.links(&request);
     let reward = written.map_err(|RewardConflict { stored }| {
-        let link = link::to_path(&reward_path(&id), &request, context.api.local_addr);
+        let link = links.path(&reward_path(&id));
         WithdrawalRequestError::RewardConflict { stored: Box::new(stored), link }
     })?;
     let location = [(LOCATION, reward_path(&id))];
-    let json = reward_json(&context, &request, reward);
+    let json = RewardJson::new(reward, &links);
     Ok((StatusCode::CREATED, location, Json(json)).into_response())
 }
 

@@ -8,16 +8,14 @@ use grid_batch_withdrawals::{Reward, RewardId};
 
 use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
-    rewards::json::{RewardJson, reward_json},
+    rewards::json::RewardJson,
     withdrawals::{WithdrawalContext, WithdrawalRequestError},
 };
 
 /// `GET /rewards/{id}`.
 #[utoipa::path(
     get, path = "/rewards/{id}", tag = "rewards", operation_id = "getReward", summary = "Read a reward",
-    params(
-        ("id" = String, Path, description = "The reward"),
-    ),
+    params(("id" = String, Path, description = "The reward")),
     responses(
         (status = 200, description = "The reward", body = RewardJson),
         SawtoothErrors,
@@ -30,14 +28,13 @@ pub(crate) async fn get(
 ) -> Result<Json<RewardJson>, ApiError> {
     let (request, _) = request.into_parts();
     let reward = find_reward(&context, parse_path_id(path)?).await?;
-    Ok(Json(reward_json(&context, &request, reward)))
+    Ok(Json(RewardJson::new(reward, &context.api.links(&request))))
 }
 
 pub(crate) async fn find_reward(
     context: &WithdrawalContext,
     id: RewardId,
 ) -> Result<Reward, ApiError> {
-    let store = Arc::clone(&context.store);
-    let read = move || store.reward(&id).map_err(ApiError::read_failed);
-    Ok(context.api.reads.run(read).await?.ok_or(WithdrawalRequestError::RewardNotFound(id))?)
+    let reward = context.store.read(move |store| store.reward(&id)).await?;
+    Ok(reward.ok_or(WithdrawalRequestError::RewardNotFound(id))?)
 }

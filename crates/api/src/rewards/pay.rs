@@ -6,23 +6,20 @@ use axum::{
 };
 use grid_batch_withdrawals::{Withdrawal, WithdrawalId, WithdrawalKind};
 
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     rewards::get::find_reward,
     withdrawals::{
-        KEY_FIELD, UniqueBy, WithdrawalContext, WithdrawalJson, random_id, schedule,
-        take_idempotency_key, withdrawal_id_from_reward_and_key,
-        withdrawal_id_from_reward_and_member,
+        UniqueBy, WithdrawalContext, WithdrawalJson, idempotency_key, random_id, schedule,
+        withdrawal_id_from_reward_and_key, withdrawal_id_from_reward_and_member,
     },
 };
 
-const FIELDS: &[&str] = &["beneficiary", KEY_FIELD];
-
 /// Who is paid a reward.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
+#[derive(Deserialize, ToSchema)]
 pub(crate) struct PaymentRequest {
     /// The address that is paid.
     beneficiary: String,
@@ -33,9 +30,7 @@ pub(crate) struct PaymentRequest {
 /// `POST /rewards/{id}/claim`: a member claims a reward.
 #[utoipa::path(
     post, path = "/rewards/{id}/claim", tag = "rewards", operation_id = "claimReward", summary = "Pay a reward to a member that claims it",
-    params(
-        ("id" = String, Path, description = "The reward"),
-    ),
+    params(("id" = String, Path, description = "The reward")),
     request_body(content = PaymentRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The withdrawal", body = WithdrawalJson),
@@ -53,9 +48,7 @@ pub(crate) async fn claim(
 /// `POST /rewards/{id}/give`: a reward is given to a member.
 #[utoipa::path(
     post, path = "/rewards/{id}/give", tag = "rewards", operation_id = "giveReward", summary = "Pay a reward to a member",
-    params(
-        ("id" = String, Path, description = "The reward"),
-    ),
+    params(("id" = String, Path, description = "The reward")),
     request_body(content = PaymentRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The withdrawal", body = WithdrawalJson),
@@ -76,14 +69,14 @@ async fn pay(
     request: Request,
     kind: WithdrawalKind,
 ) -> Result<Response, ApiError> {
-    let (request, mut fields) = context.read_json(request, FIELDS).await?;
-    let beneficiary = context.parse_beneficiary(&fields.string("beneficiary")?)?;
-    let key = take_idempotency_key(&request.headers, &mut fields)?;
+    let (request, body): (_, PaymentRequest) = context.read_json(request).await?;
+    let beneficiary = context.parse_beneficiary(&body.beneficiary)?;
+    let idempotency_key = idempotency_key(&request.headers, body.idempotency_key)?;
     let reward = find_reward(context, parse_path_id(path)?).await?;
     let (pool, service_id) = context.parse_pool(&reward.pool)?;
 
-    let may_repeat = key.is_some();
-    let (id, unique_by) = match &key {
+    let may_repeat = idempotency_key.is_some();
+    let (id, unique_by) = match &idempotency_key {
         _ if reward.once_per_member => (
             withdrawal_id_from_reward_and_member(&reward.id, &beneficiary),
             UniqueBy::Member { may_repeat },
@@ -92,7 +85,6 @@ async fn pay(
         None => (WithdrawalId::from_bytes(random_id()?), UniqueBy::Key),
     };
     let (reward_id, amount) = (Some(reward.id), reward.amount);
-    let idempotency_key = key;
     let withdrawal =
         Withdrawal { id, service_id, kind, reward_id, pool, beneficiary, amount, idempotency_key };
     schedule(context, &request, withdrawal, unique_by).await

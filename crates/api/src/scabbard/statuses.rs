@@ -6,7 +6,9 @@ use axum::{
 };
 use grid_batch_core::ServiceId;
 use grid_batch_core::queries::BatchQueryStore;
+use serde::Deserialize;
 use serde_json::Value;
+use utoipa::IntoParams;
 
 use super::{
     ScabbardContext, ServicePath, not_found,
@@ -25,6 +27,16 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// The most ids in one request.
 const MAX_IDS: usize = 1_000;
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ScabbardStatusParams {
+    /// Batch ids, separated by commas
+    #[param(value_type = String)]
+    ids: Option<String>,
+    /// Wait up to so many seconds until all batches have ended
+    wait: Option<String>,
+}
+
 /// `GET /scabbard/CIRCUIT/SERVICE/batch_statuses`.
 #[utoipa::path(
     get, path = "/scabbard/{circuit}/{service}/batch_statuses", tag = "scabbard", operation_id = "getScabbardStatuses",
@@ -32,8 +44,7 @@ const MAX_IDS: usize = 1_000;
     params(
         ("circuit" = String, Path, description = "The circuit"),
         ("service" = String, Path, description = "The service of the circuit"),
-        ("ids" = String, Query, description = "Batch ids, separated by commas"),
-        ("wait" = Option<String>, Query, description = "Wait up to so many seconds until all batches have ended"),
+        ScabbardStatusParams,
     ),
     responses(
         (status = 200, description = "The statuses", body = Vec<OwnStatusJson>),
@@ -50,22 +61,19 @@ pub(super) async fn get(
     let service_id = context.service_id(&path)?;
     context.intake.check_reader(Caller::of(&request)?, &service_id).await?;
     let query = Query::parse(request.uri.query())?;
-    let ids = query.get("ids")?.ok_or(ScabbardRequestError::MissingScabbardIds)?;
+    let ScabbardStatusParams { ids, wait } = query.some_params()?;
+    let ids = ids.ok_or(ScabbardRequestError::MissingScabbardIds)?;
     let ids: BTreeSet<&str> = ids.split(',').collect();
     if ids.len() > MAX_IDS {
         return Err(BatchRequestError::TooManyIds { limit: MAX_IDS }.into());
     }
     let limit = context.statuses.api.options.status_wait_limit.min(LONGEST_WAIT);
-    let wait = requested_wait(&query, limit)?;
+    let wait = wait.filter(|wait| wait != "false");
+    // Anything that is not a number stands for the limit, as on a node.
+    let wait = wait.map(|wait| wait.parse().map_or(limit, Duration::from_secs).min(limit));
     let ids = ids.into_iter().map(str::to_owned).collect();
     let statuses = StatusRead { context: &context, path: &path, service_id };
     statuses.read_or_wait(ids, wait).await.map(Json)
-}
-
-/// A number of seconds. Anything else but `false` stands for the limit, as on a node.
-fn requested_wait(query: &Query, limit: Duration) -> Result<Option<Duration>, ApiError> {
-    let wait = query.get("wait")?.filter(|wait| *wait != "false");
-    Ok(wait.map(|wait| wait.parse().map_or(limit, Duration::from_secs).min(limit)))
 }
 
 struct StatusRead<'a> {

@@ -1,4 +1,4 @@
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Json,
@@ -10,8 +10,8 @@ use grid_batch_core::ItemId;
 use super::{ScabbardContext, ServicePath, protocol_version::check_version};
 use crate::{
     access::Caller,
-    batches::{AcceptedJson, read_declared_new, read_label},
-    http::{ApiError, Query, ScabbardErrors, batch_content_type},
+    batches::{AcceptedJson, MarkParams, read_label},
+    http::{ApiError, Query, ScabbardErrors, batch_content_type, push_ids},
     scabbard::ScabbardRequestError,
 };
 
@@ -22,9 +22,8 @@ use crate::{
     params(
         ("circuit" = String, Path, description = "The circuit"),
         ("service" = String, Path, description = "The service of the circuit"),
-        ("label" = Option<String>, Query, description = "A text by which the client finds the batches again"),
-        ("Grid-Batch-Label" = Option<String>, Header, description = "The same, as a header"),
-        ("new" = Option<bool>, Query, description = "The service has never committed the batches"),
+        MarkParams,
+        ("Grid-Batch-Label" = Option<String>, Header, description = "The label, as a header"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
@@ -42,9 +41,8 @@ pub(super) async fn post(
     check_client(&request.headers)?;
     check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
-    let query = Query::parse(request.uri.query())?;
-    let label = read_label(&request.headers, &query)?;
-    let is_new = read_declared_new(&query)?;
+    let MarkParams { label, new } = Query::parse(request.uri.query())?.some_params()?;
+    let (label, is_new) = (read_label(&request.headers, label.as_deref())?, new.unwrap_or(false));
     let caller = Caller::of(&request)?;
     let ids = context.intake.accept(caller, body, service_id, label, is_new).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link: link(&path, &ids) })))
@@ -64,10 +62,6 @@ fn check_client(headers: &HeaderMap) -> Result<(), ApiError> {
 fn link(path: &ServicePath, ids: &[ItemId]) -> String {
     let ServicePath { circuit, service } = path;
     let mut link = format!("/scabbard/{circuit}/{service}/batch_statuses?ids=");
-    for (position, id) in ids.iter().enumerate() {
-        let separator = if position == 0 { "" } else { "," };
-        // Writing to a string does not fail.
-        let _ = write!(link, "{separator}{id}");
-    }
+    push_ids(&mut link, ids);
     link
 }

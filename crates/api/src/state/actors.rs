@@ -1,13 +1,22 @@
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use axum::http::request::Parts;
 use grid_batch_core::claims::InstanceId;
 use grid_batch_core::operators::{ActionSource, Operator, OperatorRequest};
 
-use crate::{
-    access::Caller,
-    http::{ApiError, JsonObject},
-};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::{access::Caller, http::ApiError};
+
+/// Why an operator asks for something, and whether only to say what would change.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ActionRequest {
+    /// Why, for the log.
+    pub(crate) reason: String,
+    /// Says what would change, and changes nothing.
+    pub(crate) dry_run: Option<bool>,
+}
 
 /// The longest reason, in bytes.
 const LONGEST_REASON: usize = 1_000;
@@ -30,23 +39,13 @@ pub(crate) struct Actors {
 
 impl Actors {
     /// Who asks, with the reason, which every action needs, and whether it is a dry run.
-    pub(crate) fn take_request(
-        &self,
-        request: &Parts,
-        fields: &mut JsonObject,
-    ) -> Result<OperatorRequest, ApiError> {
-        let reason = fields.string("reason")?;
-        let dry_run = fields.boolean("dry_run", false)?;
-        self.request(request, reason, dry_run)
-    }
-
-    /// The same with what the parameters of the request say.
     pub(crate) fn request(
         &self,
         request: &Parts,
         reason: String,
-        dry_run: bool,
+        dry_run: Option<bool>,
     ) -> Result<OperatorRequest, ApiError> {
+        let dry_run = dry_run.unwrap_or(false);
         let rule = match reason.trim().len() {
             0 => "it is empty; say why, for the log".to_owned(),
             1..=LONGEST_REASON => {
@@ -71,12 +70,6 @@ impl Actors {
 impl Default for Actors {
     fn default() -> Self {
         Self { instance: Arc::new(|| None), command_user: None }
-    }
-}
-
-impl fmt::Debug for Actors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Actors").field("command_user", &self.command_user).finish_non_exhaustive()
     }
 }
 

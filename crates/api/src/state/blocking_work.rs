@@ -18,7 +18,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 }
 
 /// Runs what uses the store, and answers soon when the database does not.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct StoreAccess {
     places: BlockingWork,
     database: DatabaseWatch,

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{select, time::sleep};
 
@@ -42,12 +42,6 @@ impl DatabaseWatch {
         while (self.0)() {
             sleep(Self::CHECK_INTERVAL).await;
         }
-    }
-}
-
-impl fmt::Debug for DatabaseWatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("DatabaseWatch")
     }
 }
 

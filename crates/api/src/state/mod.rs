@@ -6,28 +6,36 @@ mod blocking_work;
 mod database_watch;
 mod listeners;
 mod open_connection;
+mod shared_store;
 mod stored_callback;
 
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{extract::Request, http::request::Parts};
-use grid_batch_core::Clock;
+use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::{BatchResult, Clock};
 use grid_batch_support::Shutdown;
+use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use crate::{
     ApiOptions,
-    http::{ApiError, BodyReader, JsonObject, MemoryBudget, RequestError, json_content_type},
+    http::{
+        ApiError, BodyReader, Links, MemoryBudget, RequestError, json_content_type,
+        read_json_object, read_params,
+    },
+    parts::ApiParts,
     rate_limits::Rates,
 };
 
-pub(crate) use actors::Actors;
+pub(crate) use actors::{ActionRequest, Actors};
 pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
 pub(crate) use blocking_work::{StoreAccess, run_blocking};
 pub(crate) use database_watch::{DatabaseCheck, DatabaseWatch};
 pub(crate) use listeners::{Listeners, WaitingListener};
 pub(crate) use open_connection::OpenConnection;
+pub(crate) use shared_store::{SharedStore, StoreContext};
 pub(crate) use stored_callback::StoredCallback;
 
 /// How many requests read from the store at once. A store has as many connections by default.
@@ -36,7 +44,6 @@ const READS: usize = 8;
 const LONGEST_JSON: usize = 64 * 1024;
 
 /// The state that the handlers of all paths share.
-#[derive(Debug)]
 pub(crate) struct ApiState {
     pub(crate) options: ApiOptions,
     pub(crate) actors: Actors,
@@ -55,54 +62,73 @@ pub(crate) struct ApiState {
 }
 
 impl ApiState {
-    pub(crate) fn new(
-        options: ApiOptions,
-        local_addr: SocketAddr,
-        shutdown: Shutdown,
-        clock: Arc<dyn Clock>,
-        database: DatabaseWatch,
-        rates: Arc<Rates>,
-        awaited: AwaitedBatches,
-    ) -> Self {
+    pub(crate) fn new(parts: &ApiParts, local_addr: SocketAddr, shutdown: Shutdown) -> Self {
+        let options = parts.options.clone();
+        let database = DatabaseWatch::new(Arc::clone(&parts.database_check));
         let budget = MemoryBudget::new(options.memory_limit);
-        let bodies = BodyReader::new(budget, options.body_timeout);
-        let reads = StoreAccess::new(READS, database.clone(), ApiError::read_interrupted());
-        let status_waiters = Semaphore::new(options.max_status_waiters);
         Self {
-            options,
-            actors: Actors::default(),
+            actors: parts.actors.clone(),
             local_addr,
-            bodies,
-            reads,
+            bodies: BodyReader::new(budget, options.body_timeout),
+            reads: StoreAccess::new(READS, database.clone(), ApiError::read_interrupted()),
             database,
-            status_waiters,
-            awaited,
+            status_waiters: Semaphore::new(options.max_status_waiters),
+            awaited: parts.awaited.clone(),
             shutdown,
-            clock,
-            rates,
+            clock: Arc::clone(&parts.clock),
+            rates: Arc::new(Rates::new(parts.rate_limits, Arc::clone(&parts.clock))),
             listeners: Arc::default(),
+            options,
         }
     }
 
-    /// Reads a request whose body is a JSON object of the `known` fields.
-    pub(crate) async fn read_json(
+    /// Reads a request whose body is a JSON object of the fields of a type.
+    pub(crate) async fn read_json<T: DeserializeOwned>(
         &self,
         request: Request,
-        known: &'static [&'static str],
-    ) -> Result<(Parts, JsonObject), ApiError> {
-        self.read_long_json(request, known, LONGEST_JSON).await
+    ) -> Result<(Parts, T), ApiError> {
+        self.read_long_json(request, LONGEST_JSON).await
     }
 
     /// The same with up to `limit` bytes.
-    pub(crate) async fn read_long_json(
+    pub(crate) async fn read_long_json<T: DeserializeOwned>(
         &self,
         request: Request,
-        known: &'static [&'static str],
         limit: usize,
-    ) -> Result<(Parts, JsonObject), ApiError> {
+    ) -> Result<(Parts, T), ApiError> {
         let (request, body) = request.into_parts();
         let body = self.bodies.read(&request.headers, body, limit).await?;
         json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
-        Ok((request, JsonObject::parse(&body.bytes, known)?))
+        Ok((request, read_json_object(&body.bytes)?))
+    }
+
+    /// Reads a request of an operator: who asks and why, and its parameters.
+    pub(crate) async fn read_action<P: DeserializeOwned>(
+        &self,
+        request: Request,
+    ) -> Result<(Parts, OperatorRequest, P), ApiError> {
+        let (request, ActionRequest { reason, dry_run }) = self.read_json(request).await?;
+        let params = read_params(&request)?;
+        let asked = self.actors.request(&request, reason, dry_run)?;
+        Ok((request, asked, params))
+    }
+
+    /// Runs what reads from a store.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> BatchResult<T> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.reads.run(move || read().map_err(ApiError::read_failed)).await
+    }
+
+    /// A store, to which at most this many requests write at once.
+    pub(crate) fn store<S: ?Sized>(&self, store: Arc<S>, writes: usize) -> SharedStore<S> {
+        let writes = StoreAccess::new(writes, self.database.clone(), ApiError::write_interrupted());
+        SharedStore { store, reads: self.reads.clone(), writes }
+    }
+
+    /// The URLs in the answer to a request.
+    pub(crate) fn links<'a>(&self, request: &'a Parts) -> Links<'a> {
+        Links::new(request, self.local_addr)
     }
 }

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use grid_batch_core::ServiceId;
 use grid_batch_support::catch_panic;
@@ -20,11 +20,5 @@ impl StoredCallback {
         if let Err(panic) = catch_panic(|| (self.0)(services)) {
             error!(services = services.len(), panic:%; "the stored callback panicked");
         }
-    }
-}
-
-impl fmt::Debug for StoredCallback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoredCallback")
     }
 }

@@ -5,21 +5,18 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_core::Timestamp;
 use grid_batch_core::tokens::{AccessScope, AccessScopeError, NewToken};
 use grid_batch_support::ServicePattern;
-use log::error;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{TokenContext, error::TokenRequestError, json::TokenJson};
 use crate::{
     AccessToken,
     access::Caller,
-    http::{ApiError, JsonObject, Problems, Query, ServerError},
+    http::{ApiError, NoParams, Problems, Time, random_failed, read_params},
 };
 
-const FIELDS: &[&str] = &["name", "scopes", "services", "expires_at", "reason", "dry_run"];
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 100;
 /// The longest list of services.
@@ -36,8 +33,7 @@ pub(super) struct CreatedTokenJson {
 }
 
 /// The body of `POST /v1/tokens`.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
+#[derive(Deserialize, ToSchema)]
 struct TokenRequest {
     /// What people call it, such as the name of the program that has it.
     name: String,
@@ -46,7 +42,8 @@ struct TokenRequest {
     /// Services for which it is, with `*` for any characters; default: all.
     services: Option<Vec<String>>,
     /// Until when; default: for ever.
-    expires_at: Option<String>,
+    #[schema(value_type = Option<String>)]
+    expires_at: Option<Time>,
     /// Why, for the log.
     reason: String,
     /// Says what would be created, and creates nothing.
@@ -67,17 +64,24 @@ pub(super) async fn post(
     State(context): State<Arc<TokenContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<CreatedTokenJson>), ApiError> {
-    let (request, mut fields) = context.api.read_json(request, FIELDS).await?;
-    Query::parse(request.uri.query())?.refuse_all()?;
+    let (request, body): (_, TokenRequest) = context.api.read_json(request).await?;
+    let NoParams {} = read_params(&request)?;
     let secret = AccessToken::generate().map_err(random_failed)?;
-    let new = parse(&mut fields, &secret)?;
-    let asked = context.api.actors.take_request(&request, &mut fields)?;
+    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
+    let new = NewToken {
+        id: secret.id(),
+        name: parse_name(body.name)?,
+        secret_hash: secret.secret_hash(),
+        scopes: parse_scopes(&body.scopes)?,
+        services: parse_services(body.services.unwrap_or_default())?,
+        expires_at: body.expires_at.map(|Time(time)| time),
+    };
     if context.api.actors.command_user.is_none() {
         Caller::of(&request)?.check_grants(&new.scopes)?;
     }
     let (described, dry_run) = (TokenJson::from(new.clone()), asked.dry_run);
     let name = new.name.clone();
-    if !context.write(move |store| store.create_token(&new, &asked)).await? {
+    if !context.store.write(move |store| store.create_token(&new, &asked)).await? {
         return Err(TokenRequestError::NameInUse(name).into());
     }
     if dry_run {
@@ -85,23 +89,6 @@ pub(super) async fn post(
     }
     let token = Some(secret.secret());
     Ok((StatusCode::CREATED, Json(CreatedTokenJson { described, token })))
-}
-
-fn random_failed(error: impl std::fmt::Display) -> ApiError {
-    error!(error:%; "a token cannot be made");
-    ServerError::Internal.into()
-}
-
-fn parse(fields: &mut JsonObject, secret: &AccessToken) -> Result<NewToken, ApiError> {
-    let expires_at = fields.optional_string("expires_at")?;
-    Ok(NewToken {
-        id: secret.id(),
-        name: parse_name(fields.string("name")?)?,
-        secret_hash: secret.secret_hash(),
-        scopes: parse_scopes(&fields.strings("scopes")?)?,
-        services: parse_services(fields.strings("services")?)?,
-        expires_at: expires_at.as_deref().map(parse_expiry).transpose()?,
-    })
 }
 
 fn parse_name(name: String) -> Result<String, ApiError> {
@@ -136,13 +123,6 @@ fn parse_services(services: Vec<String>) -> Result<Vec<String>, ApiError> {
         parsed.map_err(|error| ApiError::invalid_value("services", error.to_string()))?;
     }
     Ok(services)
-}
-
-fn parse_expiry(text: &str) -> Result<Timestamp, ApiError> {
-    humantime::parse_rfc3339(text).map(Timestamp::from).map_err(|_| {
-        let rule = "it must be a time such as 2027-11-22T09:30:00Z";
-        ApiError::invalid_value("expires_at", rule)
-    })
 }
 
 #[cfg(test)]

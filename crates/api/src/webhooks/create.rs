@@ -1,4 +1,4 @@
-use std::{io, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 
 use axum::{
     Json,
@@ -7,19 +7,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::events::{EventFilter, EventKindError};
+use grid_batch_core::ServiceId;
+use grid_batch_core::events::{EventFilter, EventKind, EventKindError};
 use grid_batch_core::webhooks::{NewWebhook, WebhookSecret, WebhookUrlError, check_webhook_url};
-use log::error;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{WebhookContext, json::WebhookJson};
-use crate::{
-    http::{ApiError, JsonObject, Problems, Query, ServerError},
-    webhooks::WebhookRequestError,
-};
+use super::{WebhookContext, WebhookRequestError, json::WebhookJson};
+use crate::http::{ApiError, NoParams, Problems, random_failed, read_params};
 
-const FIELDS: &[&str] = &["url", "services", "kinds", "reason", "dry_run"];
 /// The longest list of services.
 const MOST_SERVICES: usize = 100;
 
@@ -34,8 +30,7 @@ struct CreatedWebhookJson {
 }
 
 /// The body of `POST /v1/webhooks`.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
+#[derive(Deserialize, ToSchema)]
 struct WebhookRequest {
     /// Where the events are sent.
     url: String,
@@ -63,20 +58,18 @@ pub(super) async fn post(
     State(context): State<Arc<WebhookContext>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (request, mut fields) = context.api.read_json(request, FIELDS).await?;
-    Query::parse(request.uri.query())?.refuse_all()?;
+    let (request, body): (_, WebhookRequest) = context.api.read_json(request).await?;
+    let NoParams {} = read_params(&request)?;
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
-    let new = NewWebhook {
-        url: parse_url(fields.string("url")?)?,
-        filter: parse_filter(&mut fields)?,
-        secret,
+    let filter = EventFilter {
+        services: parse_services(&body.services.unwrap_or_default())?,
+        kinds: parse_kinds(&body.kinds.unwrap_or_default())?,
     };
-    let asked = context.api.actors.take_request(&request, &mut fields)?;
+    let new = NewWebhook { url: parse_url(body.url)?, filter, secret };
+    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let dry_run = asked.dry_run;
-    let webhook = context
-        .write(move |store| store.create_webhook(&new, &asked))
-        .await?
-        .ok_or(WebhookRequestError::TooManyWebhooks)?;
+    let created = context.store.write(move |store| store.create_webhook(&new, &asked)).await?;
+    let webhook = created.ok_or(WebhookRequestError::TooManyWebhooks)?;
     if dry_run {
         return Ok(
             Json(CreatedWebhookJson { webhook: webhook.into(), secret: None }).into_response()
@@ -87,33 +80,23 @@ pub(super) async fn post(
     Ok((StatusCode::CREATED, location, Json(created)).into_response())
 }
 
-fn random_failed(error: io::Error) -> ApiError {
-    error!(error:%; "the operating system provides no random numbers");
-    ServerError::Internal.into()
-}
-
 fn parse_url(text: String) -> Result<String, ApiError> {
     let refused = |error: WebhookUrlError| ApiError::invalid_value("url", error.to_string());
     check_webhook_url(&text).map_err(refused)?;
     Ok(text)
 }
 
-fn parse_filter(fields: &mut JsonObject) -> Result<EventFilter, ApiError> {
-    let services = fields.strings("services")?;
+fn parse_services(services: &[String]) -> Result<BTreeSet<ServiceId>, ApiError> {
     if services.len() > MOST_SERVICES {
         let rule = format!("it has more than {MOST_SERVICES} services; leave it out for all");
         return Err(ApiError::invalid_value("services", rule));
     }
-    let kinds = fields.strings("kinds")?;
-    let invalid = |rule| ApiError::invalid_value("kinds", rule);
-    Ok(EventFilter {
-        services: services.iter().map(|service| service.parse()).collect::<Result<_, _>>()?,
-        kinds: kinds
-            .iter()
-            .map(|kind| kind.parse())
-            .collect::<Result<_, EventKindError>>()
-            .map_err(|error| invalid(error.to_string()))?,
-    })
+    Ok(services.iter().map(|service| service.parse()).collect::<Result<_, _>>()?)
+}
+
+fn parse_kinds(kinds: &[String]) -> Result<BTreeSet<EventKind>, ApiError> {
+    let invalid = |error: EventKindError| ApiError::invalid_value("kinds", error.to_string());
+    kinds.iter().map(|kind| kind.parse()).collect::<Result<_, _>>().map_err(invalid)
 }
 
 /// A new secret for a webhook, and the text in which a receiver is told it, once.

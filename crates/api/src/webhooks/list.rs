@@ -1,51 +1,30 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, Request, State, rejection::PathRejection},
-};
-use serde::Serialize;
-use utoipa::ToSchema;
+use axum::{Json, extract::State};
 
-use super::{WebhookContext, json::WebhookJson, parse_id};
-use crate::{
-    http::{ApiError, Problems, Query},
-    webhooks::WebhookRequestError,
-};
+use super::{WebhookContext, WebhookRequestError, json::WebhookJson, parse_id};
+use crate::http::{ApiError, NoParams, PageJson, Params, PathId, Problems};
 
-/// All webhooks: there are few.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct WebhooksJson {
-    data: Vec<WebhookJson>,
-    /// Always null.
-    next: Option<String>,
-}
-
-/// `GET /v1/webhooks`.
+/// `GET /v1/webhooks`: all on one page, because there are few.
 #[utoipa::path(
     get, path = "/v1/webhooks", tag = "webhooks", operation_id = "listWebhooks", summary = "List the webhooks",
     responses(
-        (status = 200, description = "The webhooks, without their secrets", body = WebhooksJson),
+        (status = 200, description = "The webhooks, without their secrets", body = PageJson<WebhookJson>),
         Problems,
     ),
 )]
 pub(super) async fn get(
     State(context): State<Arc<WebhookContext>>,
-    request: Request,
-) -> Result<Json<WebhooksJson>, ApiError> {
-    let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.refuse_all()?;
-    let webhooks = context.read(|store| store.webhooks()).await?;
-    let data = webhooks.into_iter().map(WebhookJson::from).collect();
-    Ok(Json(WebhooksJson { data, next: None }))
+    _: Params<NoParams>,
+) -> Result<Json<PageJson<WebhookJson>>, ApiError> {
+    let webhooks = context.store.read(|store| store.webhooks()).await?;
+    Ok(Json(PageJson::all(webhooks, WebhookJson::from)))
 }
 
 /// `GET /v1/webhooks/{id}`.
 #[utoipa::path(
     get, path = "/v1/webhooks/{id}", tag = "webhooks", operation_id = "getWebhook", summary = "Read a webhook",
-    params(
-        ("id" = String, Path, description = "The webhook"),
-    ),
+    params(("id" = String, Path, description = "The webhook")),
     responses(
         (status = 200, description = "The webhook, without its secret", body = WebhookJson),
         Problems,
@@ -53,13 +32,11 @@ pub(super) async fn get(
 )]
 pub(super) async fn get_one(
     State(context): State<Arc<WebhookContext>>,
-    path: Result<Path<String>, PathRejection>,
-    request: Request,
+    path: PathId,
+    _: Params<NoParams>,
 ) -> Result<Json<WebhookJson>, ApiError> {
     let id = parse_id(path)?;
-    let (request, _) = request.into_parts();
-    Query::parse(request.uri.query())?.refuse_all()?;
-    let webhooks = context.read(|store| store.webhooks()).await?;
+    let webhooks = context.store.read(|store| store.webhooks()).await?;
     let found = webhooks.into_iter().find(|webhook| webhook.id == id);
     Ok(Json(found.ok_or(WebhookRequestError::WebhookNotFound)?.into()))
 }

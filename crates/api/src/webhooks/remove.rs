@@ -1,18 +1,14 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Path, Request, State, rejection::PathRejection},
+    extract::{Request, State},
     http::StatusCode,
 };
-
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{WebhookContext, parse_id};
-use crate::{
-    http::{ApiError, Problems, Query, discard_body},
-    webhooks::WebhookRequestError,
-};
+use super::{WebhookContext, WebhookRequestError, parse_id};
+use crate::http::{ApiError, PathId, Problems, discard_body, read_params};
 
 /// Why, and whether only to say whether it could be done.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -21,18 +17,13 @@ pub(super) struct ReasonParams {
     /// Why, for the log
     reason: String,
     /// Removes nothing
-    #[serde(default)]
-    #[param(value_type = Option<bool>)]
-    dry_run: bool,
+    dry_run: Option<bool>,
 }
 
 /// `DELETE /v1/webhooks/{id}`.
 #[utoipa::path(
     delete, path = "/v1/webhooks/{id}", tag = "webhooks", operation_id = "removeWebhook", summary = "Remove a webhook",
-    params(
-        ("id" = String, Path, description = "The webhook"),
-        ReasonParams,
-    ),
+    params(("id" = String, Path, description = "The webhook"), ReasonParams),
     responses(
         (status = 204, description = "It is removed, with the messages that failed; or, of a dry run, could be"),
         Problems,
@@ -40,15 +31,15 @@ pub(super) struct ReasonParams {
 )]
 pub(super) async fn delete(
     State(context): State<Arc<WebhookContext>>,
-    path: Result<Path<String>, PathRejection>,
+    path: PathId,
     request: Request,
 ) -> Result<StatusCode, ApiError> {
     let id = parse_id(path)?;
     let (request, body) = request.into_parts();
     discard_body(&request.headers, body);
-    let ReasonParams { reason, dry_run } = Query::parse(request.uri.query())?.params()?;
+    let ReasonParams { reason, dry_run } = read_params(&request)?;
     let asked = context.api.actors.request(&request, reason, dry_run)?;
-    if context.write(move |store| store.remove_webhook(id, &asked)).await? {
+    if context.store.write(move |store| store.remove_webhook(id, &asked)).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(WebhookRequestError::WebhookNotFound.into())

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use axum::{extract::Request, http::request::Parts};
 use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
+use serde::de::DeserializeOwned;
 
 use crate::{
-    http::{ApiError, JsonObject, RequestError},
-    state::{ApiState, StoreAccess, StoredCallback},
+    http::{ApiError, RequestError, names_of},
+    state::{ApiState, SharedStore, StoredCallback},
     withdrawals::WithdrawalQueue,
 };
 
@@ -17,13 +18,11 @@ const WRITES: usize = 4;
 /// What the handlers of withdrawals and rewards need.
 pub(crate) struct WithdrawalContext {
     pub(crate) api: Arc<ApiState>,
-    pub(crate) store: Arc<dyn WithdrawalStore>,
+    pub(crate) store: SharedStore<dyn WithdrawalStore>,
     pub(crate) stored: StoredCallback,
     /// The queue of what schedules new withdrawals.
     pub(crate) queue: WithdrawalQueue,
-    /// Runs what else writes to the store.
-    pub(crate) writes: StoreAccess,
-    pub(super) rules: Arc<dyn WithdrawalRules>,
+    pub(crate) rules: Arc<dyn WithdrawalRules>,
 }
 
 impl WithdrawalContext {
@@ -34,8 +33,8 @@ impl WithdrawalContext {
         stored: StoredCallback,
         queue: WithdrawalQueue,
     ) -> Self {
-        let writes = StoreAccess::new(WRITES, api.database.clone(), ApiError::write_interrupted());
-        Self { api, store, stored, queue, writes, rules }
+        let store = api.store(store, WRITES);
+        Self { api, store, stored, queue, rules }
     }
 
     /// Parses the address of a pool. Returns its canonical form, and the service of its gas admin.
@@ -59,15 +58,14 @@ impl WithdrawalContext {
         self.rules.amount(text).map_err(|rule| ApiError::invalid_value("amount", rule))
     }
 
-    /// Reads a request whose body is a JSON object of the `known` fields.
-    pub(crate) async fn read_json(
+    /// Reads a request whose body is a JSON object of the fields of a type.
+    pub(crate) async fn read_json<T: DeserializeOwned>(
         &self,
         request: Request,
-        known: &'static [&'static str],
-    ) -> Result<(Parts, JsonObject), ApiError> {
-        self.api.read_json(request, known).await.map_err(|error| match error.get() {
+    ) -> Result<(Parts, T), ApiError> {
+        self.api.read_json(request).await.map_err(|error| match error.get() {
             Some(&RequestError::BodyTooLong { limit }) => {
-                RequestError::FieldsTooLong { limit, known }.into()
+                RequestError::FieldsTooLong { limit, known: names_of::<T>() }.into()
             }
             _ => error,
         })

@@ -4,10 +4,9 @@
 //! repeated request finds what the first one stored. Therefore no release may change a derivation.
 
 use grid_batch_withdrawals::{RewardId, WithdrawalId};
-use log::error;
 use sha2::{Digest, Sha512};
 
-use crate::http::{ApiError, ServerError};
+use crate::http::{ApiError, random_failed};
 
 type IdBytes = [u8; 16];
 
@@ -37,10 +36,7 @@ pub(crate) fn reward_id_from_key(pool: &str, key: &str) -> RewardId {
 /// An unpredictable id, for requests without an idempotency key.
 pub(crate) fn random_id() -> Result<IdBytes, ApiError> {
     let mut id = IdBytes::default();
-    getrandom::fill(&mut id).map_err(|error| {
-        error!(error:%; "the operating system provides no random numbers");
-        ServerError::Internal
-    })?;
+    getrandom::fill(&mut id).map_err(random_failed)?;
     Ok(id)
 }
 

@@ -1,4 +1,3 @@
-use axum::http::request::Parts;
 use grid_batch_core::batches::BatchState;
 use grid_batch_core::{Hex, Timestamp};
 use grid_batch_withdrawals::{
@@ -8,10 +7,7 @@ use grid_batch_withdrawals::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    http::link,
-    withdrawals::{context::WithdrawalContext, waits_for::waits_for},
-};
+use crate::{http::Links, withdrawals::waits_for::waits_for};
 
 /// A withdrawal in an answer.
 #[derive(Debug, Serialize, ToSchema)]
@@ -83,18 +79,9 @@ pub(crate) fn withdrawal_path(id: &WithdrawalId) -> String {
     format!("/withdrawals/{id}")
 }
 
-/// A withdrawal in an answer to `request`.
-pub(crate) fn withdrawal_json(
-    context: &WithdrawalContext,
-    request: &Parts,
-    details: WithdrawalDetails,
-) -> WithdrawalJson {
-    let path = withdrawal_path(&details.withdrawal.id);
-    WithdrawalJson::new(details, link::to_path(&path, request, context.api.local_addr))
-}
-
 impl WithdrawalJson {
-    fn new(details: WithdrawalDetails, link: String) -> Self {
+    pub(crate) fn new(details: WithdrawalDetails, links: &Links<'_>) -> Self {
+        let link = links.path(&withdrawal_path(&details.withdrawal.id));
         let state = WithdrawalState::of(&details).as_str();
         let waits_for = waits_for(&details);
         let withdrawal_id = final_withdrawal_id(&details);

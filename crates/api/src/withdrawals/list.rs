@@ -10,11 +10,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    http::{ApiError, PageLimit, Query, SawtoothErrors, link},
-    withdrawals::{
-        context::WithdrawalContext,
-        json::{WithdrawalJson, withdrawal_json},
-    },
+    http::{ApiError, PageLimit, Query, SawtoothErrors},
+    withdrawals::{context::WithdrawalContext, json::WithdrawalJson},
 };
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -31,7 +28,6 @@ pub(crate) struct WithdrawalsParams {
     /// States, separated by commas; also `open` and `ended`
     state: Option<String>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
-    #[serde(default)]
     #[param(value_type = Option<usize>)]
     limit: PageLimit,
     /// The id after which the page starts
@@ -73,17 +69,13 @@ pub(crate) async fn get(
     let limit = params.limit;
     let filter = parse_filter(&context, params)?;
 
-    let store = Arc::clone(&context.store);
-    let read = move || {
-        store.withdrawals(&filter, before.as_ref(), limit.0 + 1).map_err(ApiError::read_failed)
-    };
-    let mut page = context.api.reads.run(read).await?;
-    let local_addr = context.api.local_addr;
+    let read =
+        context.store.read(move |store| store.withdrawals(&filter, before.as_ref(), limit.0 + 1));
+    let (mut page, links) = (read.await?, context.api.links(&request));
     let last = limit.cut(&mut page).map(|details| details.withdrawal.id);
-    let next = last.map(|last| link::to_next_page(&request, local_addr, &query, last));
-    let data =
-        page.into_iter().map(|details| withdrawal_json(&context, &request, details)).collect();
-    let link = link::to_request(&request, local_addr);
+    let next = last.map(|last| links.next_page(&query, last));
+    let data = page.into_iter().map(|details| WithdrawalJson::new(details, &links)).collect();
+    let link = links.own();
     Ok(Json(WithdrawalPageJson { data, paging: PagingJson { limit: limit.0, next }, link }))
 }
 

@@ -24,7 +24,7 @@ pub(crate) use derived_ids::{
     withdrawal_id_from_reward_and_member,
 };
 pub(crate) use error::WithdrawalRequestError;
-pub(crate) use idempotency_key::{KEY_FIELD, take_idempotency_key};
+pub(crate) use idempotency_key::idempotency_key;
 pub(crate) use json::{WithdrawalJson, withdrawal_path};
 pub(crate) use schedule::{UniqueBy, schedule};
 pub(crate) use writer::{WithdrawalGroupStore, WithdrawalQueue};

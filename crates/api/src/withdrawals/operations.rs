@@ -3,44 +3,26 @@ use std::{slice, sync::Arc};
 use axum::{
     Json,
     extract::{Request, State},
-    http::{StatusCode, request::Parts},
+    http::StatusCode,
 };
 use grid_batch_core::operators::OperatorRequest;
 use grid_batch_withdrawals::{
     CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalStore,
 };
-use utoipa::ToSchema;
 
 use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
-    withdrawals::{
-        WithdrawalRequestError,
-        context::WithdrawalContext,
-        json::{WithdrawalJson, withdrawal_json},
-    },
+    state::ActionRequest,
+    withdrawals::{WithdrawalRequestError, context::WithdrawalContext, json::WithdrawalJson},
 };
-
-const FIELDS: &[&str] = &["reason", "dry_run"];
-
-/// The body of a request to retry or cancel a withdrawal.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
-struct WithdrawalActionRequest {
-    /// Why, for the log.
-    reason: String,
-    /// Changes nothing, and says whether it would be refused.
-    dry_run: Option<bool>,
-}
 
 type WithdrawalAnswer = Result<(StatusCode, Json<WithdrawalJson>), ApiError>;
 
 /// `POST /withdrawals/{id}/retry`: schedules a failed withdrawal again.
 #[utoipa::path(
     post, path = "/withdrawals/{id}/retry", tag = "withdrawals", operation_id = "retryWithdrawal", summary = "Schedule a failed withdrawal again",
-    params(
-        ("id" = String, Path, description = "The withdrawal"),
-    ),
-    request_body(content = WithdrawalActionRequest),
+    params(("id" = String, Path, description = "The withdrawal")),
+    request_body(content = ActionRequest),
     responses(
         (status = 200, description = "The withdrawal", body = WithdrawalJson),
         SawtoothErrors,
@@ -51,17 +33,14 @@ pub(crate) async fn retry(
     path: PathId,
     request: Request,
 ) -> WithdrawalAnswer {
-    let (request, details) = act(&context, path, request, write_retry).await?;
-    Ok((StatusCode::OK, Json(withdrawal_json(&context, &request, details))))
+    Ok((StatusCode::OK, act(&context, path, request, write_retry).await?))
 }
 
 /// `POST /withdrawals/{id}/cancel`: requests that a withdrawal be cancelled, if it still can be.
 #[utoipa::path(
     post, path = "/withdrawals/{id}/cancel", tag = "withdrawals", operation_id = "cancelWithdrawal", summary = "Cancel a withdrawal, if it still can be",
-    params(
-        ("id" = String, Path, description = "The withdrawal"),
-    ),
-    request_body(content = WithdrawalActionRequest),
+    params(("id" = String, Path, description = "The withdrawal")),
+    request_body(content = ActionRequest),
     responses(
         (status = 202, description = "The withdrawal", body = WithdrawalJson),
         SawtoothErrors,
@@ -72,8 +51,7 @@ pub(crate) async fn cancel(
     path: PathId,
     request: Request,
 ) -> WithdrawalAnswer {
-    let (request, details) = act(&context, path, request, write_cancellation).await?;
-    Ok((StatusCode::ACCEPTED, Json(withdrawal_json(&context, &request, details))))
+    Ok((StatusCode::ACCEPTED, act(&context, path, request, write_cancellation).await?))
 }
 
 type Write = fn(&dyn WithdrawalStore, &WithdrawalId, &OperatorRequest) -> Result<(), ApiError>;
@@ -84,11 +62,11 @@ async fn act(
     path: PathId,
     request: Request,
     write: Write,
-) -> Result<(Parts, WithdrawalDetails), ApiError> {
-    let (request, mut fields) = context.read_json(request, FIELDS).await?;
+) -> Result<Json<WithdrawalJson>, ApiError> {
+    let (request, body): (_, ActionRequest) = context.read_json(request).await?;
     let id = parse_path_id(path)?;
-    let asked = context.api.actors.take_request(&request, &mut fields)?;
-    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
+    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
+    let (store, stored) = (Arc::clone(&context.store.store), context.stored.clone());
     let work = move || {
         write(&*store, &id, &asked)?;
         let details = read(&*store, &id)?;
@@ -98,8 +76,8 @@ async fn act(
         }
         Ok(details)
     };
-    let details = context.writes.run(work).await?;
-    Ok((request, details))
+    let details = context.store.writes.run(work).await?;
+    Ok(Json(WithdrawalJson::new(details, &context.api.links(&request))))
 }
 
 fn write_retry(

@@ -5,23 +5,15 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::operators::OperatorRequest;
-use grid_batch_core::{Excerpt, Timestamp};
 use grid_batch_withdrawals::{FailedFilter, FailedWithdrawal, FailedWithdrawals, WithdrawalStore};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, JsonObject, SawtoothErrors, link},
+    http::{ApiError, Links, PageLimit, SawtoothErrors, Time},
     state::StoredCallback,
     withdrawals::{context::WithdrawalContext, json::withdrawal_path},
 };
-
-const FIELDS: &[&str] =
-    &["pool", "service_id", "failed_since", "reason_contains", "limit", "reason", "dry_run"];
-
-/// How many withdrawals one request retries, unless it says so. Each is a commit of its own.
-const DEFAULT_LIMIT: u32 = 100;
-const LARGEST_LIMIT: u32 = 1_000;
 
 /// What was retried, or would be.
 #[derive(Debug, Serialize, ToSchema)]
@@ -54,19 +46,20 @@ struct FailedWithdrawalJson {
 }
 
 /// The body of `POST /withdrawals/retry`.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
+#[derive(Deserialize, ToSchema)]
 pub(crate) struct RetryRequest {
     /// Only those of this pool.
     pool: Option<String>,
     /// Only those of this gas admin's service.
     service_id: Option<String>,
     /// Only those that failed at this time or later.
-    failed_since: Option<String>,
+    #[schema(value_type = Option<String>)]
+    failed_since: Option<Time>,
     /// Only those whose reason contains this text.
     reason_contains: Option<String>,
-    /// The most withdrawals: 1 to 1,000, by default 100.
-    limit: Option<u32>,
+    /// The most withdrawals, each of which is a commit of its own: 1 to 1,000, by default 100.
+    #[schema(value_type = Option<u32>)]
+    limit: PageLimit,
     /// Why they are scheduled again, for the log.
     reason: String,
     /// Lists what would be scheduled again, and changes nothing.
@@ -86,16 +79,20 @@ pub(crate) async fn post(
     State(context): State<Arc<WithdrawalContext>>,
     request: Request,
 ) -> Result<Json<RetriedJson>, ApiError> {
-    let (request, mut fields) = context.read_json(request, FIELDS).await?;
-    let filter = read_filter(&context, &mut fields)?;
-    let limit = fields.optional_u32("limit")?.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=LARGEST_LIMIT).contains(&limit) {
-        let rule = format!("it must be a number from 1 to {LARGEST_LIMIT}");
-        return Err(ApiError::invalid_value("limit", rule));
+    let (request, body): (_, RetryRequest) = context.read_json(request).await?;
+    let PageLimit(limit) = body.limit;
+    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
+    let filter = FailedFilter {
+        pool: body.pool.map(|text| context.parse_any_pool(&text)).transpose()?,
+        service_id: body.service_id.as_deref().map(str::parse).transpose()?,
+        failed_since: body.failed_since.map(|Time(time)| time),
+        reason_contains: body.reason_contains,
+    };
+    if filter.selects_all() {
+        let rule = "at least one of pool, service_id, failed_since and reason_contains is required";
+        return Err(ApiError::invalid_value("request", rule));
     }
-    let limit = limit as usize;
-    let asked = context.api.actors.take_request(&request, &mut fields)?;
-    let (store, stored) = (Arc::clone(&context.store), context.stored.clone());
+    let (store, stored) = (Arc::clone(&context.store.store), context.stored.clone());
     let work = move || {
         if asked.dry_run {
             filter.find(&*store, limit).map_err(ApiError::read_failed)
@@ -103,12 +100,10 @@ pub(crate) async fn post(
             retry(&filter, limit, &asked, &*store, &stored)
         }
     };
-    let found = context.writes.run(work).await?;
+    let found = context.store.writes.run(work).await?;
     let FailedWithdrawals { withdrawals, refused, refused_count, has_more } = found;
-    let to_json = |failed: FailedWithdrawal| {
-        let path = withdrawal_path(&failed.withdrawal.id);
-        FailedWithdrawalJson::new(failed, link::to_path(&path, &request, context.api.local_addr))
-    };
+    let links = context.api.links(&request);
+    let to_json = |failed| FailedWithdrawalJson::new(failed, &links);
     let refused = refused.into_iter().map(|(failed, error)| RefusedRetryJson {
         id: failed.withdrawal.id.to_string(),
         reason: error.to_string(),
@@ -119,35 +114,6 @@ pub(crate) async fn post(
         refused_count,
         has_more,
     }))
-}
-
-fn read_filter(
-    context: &WithdrawalContext,
-    fields: &mut JsonObject,
-) -> Result<FailedFilter, ApiError> {
-    let pool = fields.optional_string("pool")?;
-    let pool = pool.map(|text| context.parse_any_pool(&text)).transpose()?;
-    let service_id = fields.optional_string("service_id")?;
-    let failed_since = fields.optional_string("failed_since")?;
-    let filter = FailedFilter {
-        pool,
-        service_id: service_id.map(|text| text.parse()).transpose()?,
-        failed_since: failed_since.as_deref().map(parse_time).transpose()?,
-        reason_contains: fields.optional_string("reason_contains")?,
-    };
-    if filter.selects_all() {
-        let rule = "at least one of pool, service_id, failed_since and reason_contains is required";
-        return Err(ApiError::invalid_value("request", rule));
-    }
-    Ok(filter)
-}
-
-fn parse_time(text: &str) -> Result<Timestamp, ApiError> {
-    humantime::parse_rfc3339(text).map(Timestamp::from).map_err(|_| {
-        let shown = Excerpt::of(text);
-        let rule = format!("it is {shown}; it must be a time such as 2026-11-22T09:30:00Z");
-        ApiError::invalid_value("failed_since", rule)
-    })
 }
 
 /// Retries, and wakes the queues of those that were retried.
@@ -168,9 +134,10 @@ fn retry(
 }
 
 impl FailedWithdrawalJson {
-    fn new(failed: FailedWithdrawal, link: String) -> Self {
+    fn new(failed: FailedWithdrawal, links: &Links<'_>) -> Self {
         let FailedWithdrawal { withdrawal, failed_at, fail_reason } = failed;
         Self {
+            link: links.path(&withdrawal_path(&withdrawal.id)),
             id: withdrawal.id.to_string(),
             service_id: withdrawal.service_id.to_string(),
             pool: withdrawal.pool,
@@ -178,7 +145,6 @@ impl FailedWithdrawalJson {
             amount: withdrawal.amount,
             failed_at: failed_at.rfc3339_micros(),
             fail_reason,
-            link,
         }
     }
 }

@@ -11,26 +11,24 @@ use grid_batch_withdrawals::{
     WithdrawalKind,
 };
 
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, SawtoothErrors, link},
+    http::{ApiError, SawtoothErrors},
     rate_limits::LimitError,
     withdrawals::{
         WithdrawalRequestError,
         context::WithdrawalContext,
         derived_ids::{random_id, withdrawal_id_from_key},
-        idempotency_key::{KEY_FIELD, take_idempotency_key},
-        json::{WithdrawalJson, withdrawal_json, withdrawal_path},
+        idempotency_key::idempotency_key,
+        json::{WithdrawalJson, withdrawal_path},
         writer::ScheduleAnswer,
     },
 };
 
-const FIELDS: &[&str] = &["pool", "beneficiary", "amount", KEY_FIELD];
-
 /// The body of `POST /withdrawals`.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the body")]
+#[derive(Deserialize, ToSchema)]
 pub(crate) struct ScheduleRequest {
     /// The address of the pool.
     pool: String,
@@ -58,26 +56,18 @@ pub(crate) async fn post(
     State(context): State<Arc<WithdrawalContext>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (request, mut fields) = context.read_json(request, FIELDS).await?;
-    let (pool, service_id) = context.parse_pool(&fields.string("pool")?)?;
-    let beneficiary = context.parse_beneficiary(&fields.string("beneficiary")?)?;
-    let amount = context.parse_amount(&fields.string("amount")?)?;
-    let idempotency_key = take_idempotency_key(&request.headers, &mut fields)?;
+    let (request, body): (_, ScheduleRequest) = context.read_json(request).await?;
+    let (pool, service_id) = context.parse_pool(&body.pool)?;
+    let beneficiary = context.parse_beneficiary(&body.beneficiary)?;
+    let amount = context.parse_amount(&body.amount)?;
+    let idempotency_key = idempotency_key(&request.headers, body.idempotency_key)?;
     let id = match &idempotency_key {
         Some(key) => withdrawal_id_from_key(&pool, key),
         None => WithdrawalId::from_bytes(random_id()?),
     };
-    let kind = WithdrawalKind::Propose;
-    let withdrawal = Withdrawal {
-        id,
-        service_id,
-        kind,
-        reward_id: None,
-        pool,
-        beneficiary,
-        amount,
-        idempotency_key,
-    };
+    let (kind, reward_id) = (WithdrawalKind::Propose, None);
+    let withdrawal =
+        Withdrawal { id, service_id, kind, reward_id, pool, beneficiary, amount, idempotency_key };
     schedule(&context, &request, withdrawal, UniqueBy::Key).await
 }
 
@@ -105,7 +95,7 @@ pub(crate) async fn schedule(
     let over_rate = |wait| LimitError::RateOfService { service_id: service_id.clone(), wait };
     rates.begin_of_service(&service_id).map_err(over_rate)?;
     let stored = store(context, withdrawal.clone()).await?;
-    let link = || link::to_path(&withdrawal_path(&id), request, context.api.local_addr);
+    let link = || context.api.links(request).path(&withdrawal_path(&id));
     let details = match (stored, unique_by) {
         (Ok(ScheduleOutcome::AlreadyStored), UniqueBy::Member { may_repeat: false })
         | (Err(WithdrawalConflict::OtherTerms { .. }), UniqueBy::Member { .. }) => {
@@ -126,7 +116,7 @@ pub(crate) async fn schedule(
         (Ok(ScheduleOutcome::AlreadyStored), _) => read(context, id).await?,
     };
     let location = [(LOCATION, withdrawal_path(&id))];
-    let json = withdrawal_json(context, request, details);
+    let json = WithdrawalJson::new(details, &context.api.links(request));
     Ok((StatusCode::CREATED, location, Json(json)).into_response())
 }
 
@@ -148,11 +138,8 @@ async fn read(
     context: &WithdrawalContext,
     id: WithdrawalId,
 ) -> Result<WithdrawalDetails, ApiError> {
-    let store = Arc::clone(&context.store);
-    let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
-    let details =
-        context.api.reads.run(read).await.map_err(|_| WithdrawalRequestError::NotScheduled(id))?;
-    Ok(details.ok_or(WithdrawalRequestError::NotScheduled(id))?)
+    let details = context.store.read(move |store| store.withdrawal(&id)).await;
+    Ok(details.ok().flatten().ok_or(WithdrawalRequestError::NotScheduled(id))?)
 }
 
 /// Refuses a new withdrawal to a beneficiary that its pool may not pay. One that is stored already gets its
@@ -164,9 +151,8 @@ async fn check_beneficiary(
     let Err(rule) = context.rules.may_be_paid(&withdrawal.pool, &withdrawal.beneficiary) else {
         return Ok(());
     };
-    let (store, id) = (Arc::clone(&context.store), withdrawal.id);
-    let read = move || store.withdrawal(&id).map_err(ApiError::read_failed);
-    match context.api.reads.run(read).await? {
+    let id = withdrawal.id;
+    match context.store.read(move |store| store.withdrawal(&id)).await? {
         Some(_) => Ok(()),
         None => Err(WithdrawalRequestError::BeneficiaryNotAllowed { rule }.into()),
     }

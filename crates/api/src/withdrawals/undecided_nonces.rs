@@ -1,48 +1,36 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State};
 use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::UnsettledNonce;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::WithdrawalContext;
-use crate::http::{ApiError, Problems, Query};
+use crate::http::{ApiError, NoParams, PageJson, Params, Problems};
 
 /// A nonce of which it cannot be decided what the chain used it for.
 #[derive(Debug, Serialize, ToSchema)]
-struct UndecidedNonceJson {
+pub(crate) struct UndecidedNonceJson {
     service_id: String,
     nonce: u64,
     reason: String,
 }
 
-/// All of them.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UndecidedNoncesJson {
-    data: Vec<UndecidedNonceJson>,
-}
-
 /// `GET /v1/nonces`: the nonces about which an operator has to decide.
 #[utoipa::path(
     get, path = "/v1/nonces", tag = "operators", operation_id = "listUndecidedNonces", summary = "Nonces that wait for a decision",
-    responses((status = 200, description = "The nonces", body = UndecidedNoncesJson), Problems),
+    responses((status = 200, description = "The nonces", body = PageJson<UndecidedNonceJson>), Problems),
 )]
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
-    request: Request,
-) -> Result<Json<UndecidedNoncesJson>, ApiError> {
-    Query::parse(request.uri().query())?.check_names(&[])?;
-    let store = Arc::clone(&context.store);
-    let read = move || store.undecided_nonces().map_err(ApiError::read_failed);
-    let nonces = context.api.reads.run(read).await?;
+    _: Params<NoParams>,
+) -> Result<Json<PageJson<UndecidedNonceJson>>, ApiError> {
+    let nonces = context.store.read(|store| store.undecided_nonces()).await?;
     let json = |(service_id, nonce): (ServiceId, UnsettledNonce)| UndecidedNonceJson {
         service_id: service_id.to_string(),
         nonce: nonce.nonce,
         reason: nonce.undecided.unwrap_or_default(),
     };
-    Ok(Json(UndecidedNoncesJson { data: nonces.into_iter().map(json).collect() }))
+    Ok(Json(PageJson::all(nonces, json)))
 }

@@ -2,58 +2,52 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
+use clap::{Args, value_parser};
 use grid_batch_core::operators::OperatorVerb;
 use grid_batch_core::{ItemId, ServiceId};
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::ReadArgs,
     failure::Failure,
-    operator::{json_flag, print_json, print_wrapped, wants_json},
+    operator::print_wrapped,
     print::print_stdout,
-    remote::{self, Server, age, field},
+    remote::{Server, age, field, given},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("actions")
-        .about("Lists the actions of operators, the latest first: when, who, what and why")
-        .arg(argument("service", "ID").value_parser(value_parser!(ServiceId)))
-        .arg(argument("batch", "ID").value_parser(ValueParser::new(str::parse::<ItemId>)))
-        .arg(argument("operator", "NAME"))
-        .arg(argument("verb", "VERB").value_parser(ValueParser::new(str::parse::<OperatorVerb>)))
-        .arg(
-            Arg::new("limit")
-                .long("limit")
-                .value_name("NUMBER")
-                .default_value("100")
-                .value_parser(value_parser!(u32).range(1..))
-                .help("Maximum number of actions"),
-        )
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+/// Lists the actions of operators, the latest first: when, who, what and why
+#[derive(Debug, Args)]
+pub(crate) struct ActionsArgs {
+    /// Only actions of this service
+    #[arg(long, value_name = "ID")]
+    service: Option<ServiceId>,
+    /// Only actions of this batch
+    #[arg(long, value_name = "ID")]
+    batch: Option<ItemId>,
+    /// Only actions of this operator
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
+    /// Only actions of this verb
+    #[arg(long, value_name = "VERB")]
+    verb: Option<OperatorVerb>,
+    /// Maximum number of actions
+    #[arg(long, value_name = "NUMBER", default_value = "100", value_parser = value_parser!(u32).range(1..))]
+    limit: u32,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
-fn argument(name: &'static str, value: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(format!("Only actions of this {name}"))
-}
-
-fn limit(matches: &ArgMatches) -> usize {
-    matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize
-}
-
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::to_read(matches)?;
-    let text = |name| matches.get_one::<String>(name).cloned();
-    let service = matches.get_one::<ServiceId>("service").map(ToString::to_string);
-    let batch = matches.get_one::<ItemId>("batch").map(ToString::to_string);
-    let verb = matches.get_one::<OperatorVerb>("verb").map(|verb| verb.as_str().to_owned());
-    let given =
-        [("service_id", service), ("batch_id", batch), ("actor", text("operator")), ("verb", verb)];
-    let filters: Vec<_> =
-        given.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect();
-    let (actions, _) = server.read_list("/v1/operator-actions", &filters, limit(matches))?;
-    if wants_json(matches) {
-        print_json(&json!({ "actions": actions }));
+pub(crate) fn run(args: &ActionsArgs) -> Result<ExitCode, Failure> {
+    let server = Server::to_read(&args.read.source)?;
+    let batch = args.batch.as_ref().map(ToString::to_string);
+    let filters = given([
+        ("service_id", args.service.as_ref().map(ServiceId::as_str)),
+        ("batch_id", batch.as_deref()),
+        ("actor", args.operator.as_deref()),
+        ("verb", args.verb.map(|verb| verb.as_str())),
+    ]);
+    let (actions, _) = server.read_list("/v1/operator-actions", &filters, args.limit as usize)?;
+    if args.read.output.prints(|| json!({ "actions": actions })) {
         return Ok(ExitCode::SUCCESS);
     }
     for action in &actions {

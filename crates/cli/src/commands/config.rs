@@ -7,110 +7,110 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Args, Subcommand};
 
 use grid_batch_service::{Config, LedgerConfig, settings_reference};
 
 use crate::commands::{
     failure::Failure,
-    flags,
+    flags::{self, All, SettingFlags},
     print::{print_stderr, print_stdout},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("config")
-        .about("Prints, checks or writes the configuration")
-        .long_about(
-            "Prints the effective configuration, from the file, the environment and the flags, as a \
-             configuration file with help for every setting. `config check` finds mistakes in it, and \
-             `config init` writes a new file.",
-        )
-        .args_conflicts_with_subcommands(true)
-        .after_help(flags::OF_SETTINGS)
-        .args(output_flags())
-        .arg(secrets_flag())
-        .args(flags::settings())
-        .subcommand(
-            Command::new("show")
-                .about("Prints the effective configuration")
-                .arg(secrets_flag())
-                .args(flags::settings()),
-        )
-        .subcommand(
-            Command::new("check")
-                .about("Checks the configuration; the exit code is 78 if a server could not start with it")
-                .args(flags::settings()),
-        )
-        .subcommand(
-            Command::new("init")
-                .about("Writes a configuration file with every setting, its help and its value")
-                .arg(output_flags()[0].clone().default_value(Config::FILE))
-                .arg(output_flags()[1].clone())
-                .arg(secrets_flag())
-                .args(flags::settings()),
-        )
-        .subcommand(
-            Command::new("reference")
-                .about("Prints what each setting does, and when to change it"),
-        )
+/// Prints, checks or writes the configuration
+///
+/// Without a command, prints the effective configuration, from the file, the environment and the flags, as a
+/// configuration file with help for every setting. `config check` finds mistakes in it, and `config init` writes a new
+/// file.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = flags::OF_SETTINGS)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    command: Option<ConfigCommand>,
+    /// Writes this file; only its owner can read it
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    written: WrittenArgs,
 }
 
-fn output_flags() -> [Arg; 2] {
-    [
-        Arg::new("output")
-            .long("output")
-            .value_name("FILE")
-            .value_parser(value_parser!(PathBuf))
-            .help("Writes this file; only its owner can read it"),
-        Arg::new("force")
-            .long("force")
-            .action(ArgAction::SetTrue)
-            .requires("output")
-            .help("Replaces the file if it exists"),
-    ]
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Prints the effective configuration
+    Show(PrintedArgs),
+    /// Checks the configuration; the exit code is 78 if a server could not start with it
+    Check(SettingFlags<All>),
+    /// Writes a configuration file with every setting, its help and its value
+    Init(InitArgs),
+    /// Prints what each setting does, and when to change it
+    Reference,
 }
 
-fn secrets_flag() -> Arg {
-    Arg::new("show-secrets").long("show-secrets").action(ArgAction::SetTrue).help(
-        "Prints secrets too, instead of ***. Without it, give them again where the file is used: in \
-         files, such as database = { file = \"PATH\" }, or in the environment",
-    )
+#[derive(Debug, Args)]
+struct InitArgs {
+    /// Writes this file; only its owner can read it
+    #[arg(long, value_name = "FILE", default_value = Config::FILE)]
+    output: PathBuf,
+    #[command(flatten)]
+    written: WrittenArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("check", matches)) => check(matches),
-        Some(("init", matches)) => {
-            let file: Option<&PathBuf> = matches.get_one("output");
-            let file = file.ok_or_else(|| Failure::usage("the file is missing"))?;
-            write(file, &text(matches)?, matches.get_flag("force"))?;
-            let file = file.display();
+#[derive(Debug, Args)]
+struct WrittenArgs {
+    /// Replaces the file if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+    #[command(flatten)]
+    printed: PrintedArgs,
+}
+
+#[derive(Debug, Args)]
+struct PrintedArgs {
+    /// Prints secrets too, instead of ***. Without it, give them again where the file is used: in files, such as
+    /// database = { file = "PATH" }, or in the environment
+    #[arg(long)]
+    show_secrets: bool,
+    #[command(flatten)]
+    settings: SettingFlags<All>,
+}
+
+pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
+    match (&args.command, &args.output) {
+        (Some(ConfigCommand::Check(settings)), _) => return check(settings),
+        (Some(ConfigCommand::Init(InitArgs { output, written })), _) => {
+            written.write(output)?;
+            let file = output.display();
             print_stdout(format_args!("{file} is written; set ledger.kind and ledger.urls in it"));
-            Ok(ExitCode::SUCCESS)
         }
-        Some(("reference", _)) => {
-            print_stdout(settings_reference().trim_end());
-            Ok(ExitCode::SUCCESS)
-        }
-        Some((_, matches)) => show(matches),
-        None => match matches.get_one::<PathBuf>("output") {
-            Some(file) => {
-                write(file, &text(matches)?, matches.get_flag("force"))?;
-                Ok(ExitCode::SUCCESS)
-            }
-            None => show(matches),
-        },
+        (Some(ConfigCommand::Reference), _) => print_stdout(settings_reference().trim_end()),
+        (Some(ConfigCommand::Show(printed)), _) => printed.print()?,
+        (None, Some(file)) => args.written.write(file)?,
+        (None, None) => args.written.printed.print()?,
     }
-}
-
-fn show(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    refuse_to_print_into(&flags::config_file(matches))?;
-    print_stdout(text(matches)?.trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let config = flags::load(matches)?;
+impl WrittenArgs {
+    fn write(&self, file: &Path) -> Result<(), Failure> {
+        write(file, &self.printed.text()?, self.force)
+    }
+}
+
+impl PrintedArgs {
+    fn print(&self) -> Result<(), Failure> {
+        refuse_to_print_into(&self.settings.config_file())?;
+        print_stdout(self.text()?.trim_end());
+        Ok(())
+    }
+
+    fn text(&self) -> Result<String, Failure> {
+        let config = self.settings.load()?;
+        Ok(if self.show_secrets { config.with_secrets().to_string() } else { config.to_string() })
+    }
+}
+
+fn check(settings: &SettingFlags<All>) -> Result<ExitCode, Failure> {
+    let config = settings.load()?;
     if config.ledger.kind.is_none() {
         return Err(Failure::configuration(format!(
             "ledger.kind is not set; set it to {}, and ledger.urls to its nodes",
@@ -129,15 +129,6 @@ fn check(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     print_stdout("the configuration is valid");
     Ok(ExitCode::SUCCESS)
-}
-
-fn text(matches: &ArgMatches) -> Result<String, Failure> {
-    let config = flags::load(matches)?;
-    Ok(if matches.get_flag("show-secrets") {
-        config.with_secrets().to_string()
-    } else {
-        config.to_string()
-    })
 }
 
 /// A shell that redirects the output into the configuration file has emptied it before this command can read it: the

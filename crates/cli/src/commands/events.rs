@@ -2,55 +2,45 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use serde_json::Value;
 
 use crate::commands::{
+    arguments::RemoteArgs,
     failure::Failure,
-    operator::wants_json,
     print::print_stdout,
-    remote::{self, Retries, Server, field},
+    remote::{Retries, Server, field, given},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("events")
-        .about("Prints the events of batches in order, and with --follow new ones")
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("SERVICE")
-                .help("Only events of this service"),
-        )
-        .arg(
-            Arg::new("kind")
-                .long("kind")
-                .value_name("KINDS")
-                .help("Only events of these kinds, separated by commas, such as held,status"),
-        )
-        .arg(
-            Arg::new("after").long("after").value_name("CURSOR").help(
-                "Position to start after [default: before the oldest event; with --follow, now]",
-            ),
-        )
-        .arg(
-            Arg::new("follow")
-                .long("follow")
-                .short('f')
-                .action(ArgAction::SetTrue)
-                .help("Print new events until the command is stopped"),
-        )
-        .args(remote::flags())
+/// Prints the events of batches in order, and with --follow new ones
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Only events of this service
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<String>,
+    /// Only events of these kinds, separated by commas, such as held,status
+    #[arg(long, value_name = "KINDS")]
+    kind: Option<String>,
+    /// Position to start after [default: before the oldest event; with --follow, now]
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+    /// Print new events until the command is stopped
+    #[arg(long, short)]
+    follow: bool,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let follow = matches.get_flag("follow");
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let filters = [("service_id", text("service")), ("kind", text("kind"))];
-    let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    let wait = follow.then_some(("wait", "30"));
-    let unchanging: Vec<_> = [("limit", "1000")].into_iter().chain(filters).chain(wait).collect();
-    let from = text("after").unwrap_or(if follow { "latest" } else { "oldest" });
+pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode, Failure> {
+    let server = Server::of(&args.remote.server)?;
+    let follow = args.follow;
+    let unchanging = given([
+        ("limit", Some("1000")),
+        ("service_id", args.service.as_deref()),
+        ("kind", args.kind.as_deref()),
+        ("wait", follow.then_some("30")),
+    ]);
+    let from = args.after.as_deref().unwrap_or(if follow { "latest" } else { "oldest" });
     let mut after = from.to_owned();
     loop {
         let parameters = [&unchanging[..], &[("after", &after)]].concat();
@@ -58,7 +48,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         let retries =
             Retries::until(if follow { Duration::from_secs(300) } else { Duration::ZERO });
         let page = retries.run(|| server.client.get("/v1/events", &parameters))?;
-        page["data"].as_array().into_iter().flatten().for_each(|event| print(matches, event));
+        page["data"].as_array().into_iter().flatten().for_each(|event| print(args, event));
         let more = page["more"].as_bool().unwrap_or(false);
         after = field(&page, "next");
         if !follow && !more {
@@ -67,8 +57,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
 }
 
-fn print(matches: &ArgMatches, event: &Value) {
-    if wants_json(matches) {
+fn print(args: &EventsArgs, event: &Value) {
+    if args.remote.output.json {
         return print_stdout(event);
     }
     let id = field(event, "batch_id");

@@ -2,42 +2,35 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgGroup, ArgMatches, Command, builder::ValueParser};
+use clap::{ArgGroup, Args};
 use grid_batch_client::ClientError;
 use serde_json::Value;
 
 use crate::commands::{
+    arguments::RemoteArgs,
     failure::Failure,
-    operator::{LINE_WIDTH, ServiceSelection, Word, print_json, wants_json},
+    operator::{LINE_WIDTH, ServiceSelection, Word},
     print::print_stdout,
-    remote::{self, Server, explanation_lines},
+    remote::{Server, explanation_lines},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("explain")
-        .about("Explains why a batch or a service waits, and what can be done")
-        .arg(
-            Arg::new("batch")
-                .value_name("BATCH|SERVICE")
-                .value_parser(ValueParser::new(str::parse::<Word>))
-                .help(
-                    "Id of a batch or a withdrawal, or at least its first 8 characters; or a service or gas admin",
-                ),
-        )
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("SERVICE")
-                .help("A service; with BATCH, the batch's service, if several have this id"),
-        )
-        .group(ArgGroup::new("of").args(["batch", "service"]).multiple(true).required(true))
-        .args(remote::flags())
+/// Explains why a batch or a service waits, and what can be done
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("of").multiple(true).required(true))]
+pub(crate) struct ExplainArgs {
+    /// Id of a batch or a withdrawal, or at least its first 8 characters; or a service or gas admin
+    #[arg(value_name = "BATCH|SERVICE", group = "of")]
+    batch: Option<Word>,
+    /// A service; with BATCH, the batch's service, if several have this id
+    #[arg(long, value_name = "SERVICE", group = "of")]
+    service: Option<String>,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let service = matches.get_one::<String>("service").map(String::as_str);
-    let explanation = match (matches.get_one::<Word>("batch"), service) {
+pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
+    let server = Server::of(&args.remote.server)?;
+    let explanation = match (&args.batch, args.service.as_deref()) {
         (None, service) => server.client.service(service.unwrap_or_default(), Some("explain"))?,
         (Some(Word::Service(named)), None) => match explain_service(&server, named)? {
             Some(explanation) => explanation,
@@ -45,9 +38,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         },
         (Some(word), service) => explain_batch(&server, word, service)?,
     };
-    if wants_json(matches) {
-        print_json(&explanation);
-    } else {
+    if !args.remote.output.prints(|| explanation.clone()) {
         explanation_lines(&explanation, LINE_WIDTH).into_iter().for_each(print_stdout);
     }
     Ok(ExitCode::SUCCESS)

@@ -1,8 +1,8 @@
 //! Every setting as a flag, and the effective configuration.
 
-use std::{env, path::PathBuf, sync::OnceLock};
+use std::{env, marker::PhantomData, path::PathBuf, sync::OnceLock};
 
-use clap::{Arg, ArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 #[cfg(feature = "demo")]
 use grid_batch_service::LogFilter;
 use grid_batch_service::{Config, Form, LedgerType, SETTINGS, SettingName, SettingTable};
@@ -36,14 +36,86 @@ pub(crate) fn all() -> Vec<SettingName> {
     SETTINGS.names().chain(SettingTable::new(of_registered).names().collect::<Vec<_>>()).collect()
 }
 
-/// The flag that names the configuration file, and one flag for each setting. Help shows the flags that most servers
-/// need; `grid-batch config reference` prints all settings.
-pub(crate) fn settings() -> Vec<Arg> {
-    let file = Arg::new("config")
-        .long("config")
-        .value_name("FILE")
-        .help(format!("Configuration file [default: {}, if it exists]", Config::FILE));
-    std::iter::once(file).chain(all().iter().map(flag)).collect()
+/// The flags of settings that the help of a command shows.
+pub(crate) trait ShownSettings {
+    fn flags() -> Vec<Arg>;
+}
+
+/// The flags that most servers need; `grid-batch config reference` prints all settings.
+#[derive(Debug)]
+pub(crate) enum All {}
+
+/// Only those that name the database.
+#[derive(Debug)]
+pub(crate) enum OfDatabase {}
+
+/// The same, for a command that uses a server if none of them is given.
+#[derive(Debug)]
+pub(crate) enum OfSource {}
+
+impl ShownSettings for All {
+    fn flags() -> Vec<Arg> {
+        let help = format!("Configuration file [default: {}, if it exists]", Config::FILE);
+        let file = Arg::new("config").long("config").value_name("FILE").help(help);
+        std::iter::once(file).chain(all().iter().map(flag)).collect()
+    }
+}
+
+impl ShownSettings for OfDatabase {
+    fn flags() -> Vec<Arg> {
+        let is_shown = |flag: &Arg| ["config", "database"].contains(&flag.get_id().as_str());
+        let hide = |flag: Arg| if is_shown(&flag) { flag } else { flag.hide(true) };
+        All::flags().into_iter().map(hide).collect()
+    }
+}
+
+impl ShownSettings for OfSource {
+    fn flags() -> Vec<Arg> {
+        const FILE: &str = "Works on the database of this configuration file, without a server";
+        const DATABASE: &str = "Works on this database, without a server: sqlite://FILE or postgresql://USER@HOST/DATABASE";
+        let tell = |flag: Arg| match flag.get_id().as_str() {
+            "config" => flag.help(FILE).long_help(FILE),
+            "database" => flag.help(DATABASE).long_help(DATABASE),
+            _ => flag,
+        };
+        OfDatabase::flags().into_iter().map(tell).collect()
+    }
+}
+
+/// The flag that names the configuration file, and one flag for each setting: which those are is known when the program
+/// runs.
+#[derive(Debug)]
+pub(crate) struct SettingFlags<S> {
+    file: Option<PathBuf>,
+    given: Vec<(String, String)>,
+    shown: PhantomData<S>,
+}
+
+impl<S: ShownSettings> Args for SettingFlags<S> {
+    fn augment_args(command: Command) -> Command {
+        command.args(S::flags())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<S> FromArgMatches for SettingFlags<S> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let text = |id: &str| matches.get_one::<String>(id).cloned();
+        let given = |name: SettingName| Some((name.name.clone(), text(&name.name)?));
+        Ok(Self {
+            file: text("config").map(PathBuf::from),
+            given: all().into_iter().filter_map(given).collect(),
+            shown: PhantomData,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 fn flag(name: &SettingName) -> Arg {
@@ -65,48 +137,44 @@ fn flag(name: &SettingName) -> Arg {
     }
 }
 
-/// The same flags; help shows only those that name the database.
-pub(crate) fn of_database() -> impl Iterator<Item = Arg> {
-    let shown = ["config", "database"];
-    settings().into_iter().map(move |flag| {
-        let is_shown = shown.contains(&flag.get_id().as_str());
-        if is_shown { flag } else { flag.hide(true) }
-    })
-}
+impl<S> SettingFlags<S> {
+    /// Whether the command line has one of them.
+    pub(crate) fn is_any_given(&self) -> bool {
+        self.file.is_some() || !self.given.is_empty()
+    }
 
-/// The file that is named by the flag or the environment.
-fn named_file(matches: &ArgMatches) -> Option<PathBuf> {
-    let file = matches.get_one::<String>("config").map(PathBuf::from);
-    file.or_else(|| env::var_os(Config::FILE_VARIABLE).map(PathBuf::from))
-}
+    /// The file that is named by the flag or the environment.
+    fn named_file(&self) -> Option<PathBuf> {
+        self.file.clone().or_else(|| env::var_os(Config::FILE_VARIABLE).map(PathBuf::from))
+    }
 
-/// The file that the configuration is read from, if it exists.
-pub(crate) fn config_file(matches: &ArgMatches) -> PathBuf {
-    named_file(matches).unwrap_or_else(|| PathBuf::from(Config::FILE))
-}
+    /// The file that the configuration is read from, if it exists.
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.named_file().unwrap_or_else(|| PathBuf::from(Config::FILE))
+    }
 
-/// Reads the configuration from its file, the environment and the flags.
-pub(crate) fn load(matches: &ArgMatches) -> Result<Config, Failure> {
-    let file = named_file(matches);
-    let given = |name: SettingName| {
-        matches.get_one::<String>(&name.name).map(|text| (name.name.clone(), text.clone()))
-    };
-    let flags = all().into_iter().filter_map(given).collect();
-    let mut variables = Vec::new();
-    for (name, text) in env::vars_os() {
-        let Ok(name) = name.into_string() else { continue };
-        if variables::ALL.contains(&name.as_str()) {
-            continue;
-        }
-        match text.into_string() {
-            Ok(text) => variables.push((name, text)),
-            Err(_) if !name.starts_with("GRID_BATCH_") => {}
-            Err(_) => {
-                return Err(Failure::configuration(format!("the variable {name} is not UTF-8")));
+    /// Reads the configuration from its file, the environment and the flags.
+    pub(crate) fn load(&self) -> Result<Config, Failure> {
+        let mut variables = Vec::new();
+        for (name, text) in env::vars_os() {
+            let Ok(name) = name.into_string() else { continue };
+            if variables::ALL.contains(&name.as_str()) {
+                continue;
+            }
+            match text.into_string() {
+                Ok(text) => variables.push((name, text)),
+                Err(_) if !name.starts_with("GRID_BATCH_") => {}
+                Err(_) => {
+                    return Err(Failure::configuration(format!(
+                        "the variable {name} is not UTF-8"
+                    )));
+                }
             }
         }
+        let (file, given) = (self.named_file(), self.given.clone());
+        let variables = variables.into_iter();
+        Ok(Config::load_with_ledgers(registered(), file.as_deref(), variables, given)?)
     }
-    Ok(Config::load_with_ledgers(registered(), file.as_deref(), variables.into_iter(), flags)?)
 }
 
 /// The filter of the log for commands without a configuration.

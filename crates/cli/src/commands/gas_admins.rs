@@ -2,44 +2,40 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 use grid_batch_service::gas_admin_addresses;
 use grid_batch_withdrawals::in_unit;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::ReadArgs,
     failure::Failure,
-    flags,
-    operator::{json_flag, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, Source, Table, field},
+    remote::{Server, Source, Table, field},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("gas-admins")
-        .about("Lists the gas admins with their balances and queues; with a configuration, only their addresses")
-        .long_about(
-            "Lists the gas admins of a running server, with their balances, the gas price and their queues. With \
-             a configuration, lists their names and addresses without a server, and checks the keys; remote \
-             signers are not asked.",
-        )
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+/// Lists the gas admins with their balances and queues; with a configuration, only their addresses
+///
+/// A running server also shows the gas price. With a configuration, lists their names and addresses without a server,
+/// and checks the keys; remote signers are not asked.
+#[derive(Debug, Args)]
+pub(crate) struct GasAdminsArgs {
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match Source::of(matches) {
-        Source::Server => list_of_server(matches),
-        Source::Database => list_of_configuration(matches),
+pub(crate) fn run(GasAdminsArgs { read }: &GasAdminsArgs) -> Result<ExitCode, Failure> {
+    match Source::of(&read.source) {
+        Source::Server => list_of_server(read),
+        Source::Database => list_of_configuration(read),
     }
 }
 
-fn list_of_configuration(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let addresses = gas_admin_addresses(&flags::load(matches)?)?;
-    if wants_json(matches) {
-        let gas_admin = |(name, address)| json!({"name": name, "address": address});
-        let gas_admins: Vec<_> = addresses.into_iter().map(gas_admin).collect();
-        print_json(&json!({ "gas_admins": gas_admins }));
+fn list_of_configuration(args: &ReadArgs) -> Result<ExitCode, Failure> {
+    let addresses = gas_admin_addresses(&args.source.settings.load()?)?;
+    let gas_admin = |(name, address): &(String, String)| json!({"name": name, "address": address});
+    let json = || addresses.iter().map(gas_admin).collect::<Vec<_>>();
+    if args.output.prints(|| json!({ "gas_admins": json() })) {
         return Ok(ExitCode::SUCCESS);
     }
     for (name, address) in addresses {
@@ -48,12 +44,11 @@ fn list_of_configuration(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list_of_server(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
+fn list_of_server(args: &ReadArgs) -> Result<ExitCode, Failure> {
+    let server = Server::of(&args.source.server)?;
     let list = server.client.get("/v1/gas-admins", &[])?;
     let gas_admins = list["data"].as_array().cloned().unwrap_or_default();
-    if wants_json(matches) {
-        print_json(&json!({ "gas_admins": gas_admins }));
+    if args.output.prints(|| json!({ "gas_admins": gas_admins })) {
         return Ok(ExitCode::SUCCESS);
     }
     let mut table =

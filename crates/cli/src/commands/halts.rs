@@ -1,68 +1,37 @@
-//! `halts`, `continue` and `end-following`: invalid batches that stop others.
+//! `halts`: invalid batches that stop others.
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, builder::ValueParser};
-use grid_batch_core::operators::OperatorVerb;
+use clap::Args;
 use serde_json::json;
 
 use crate::commands::{
+    arguments::ReadArgs,
     failure::Failure,
-    operator::{
-        NamedBatches, ServiceSelection, batch_arguments, json_flag, print_json, print_wrapped,
-        wants_json,
-    },
+    operator::{ServiceSelection, print_wrapped},
     print::print_stdout,
-    remote::{self, Server, age, field},
+    remote::{Server, age, field},
 };
 
-pub(crate) fn list_command() -> Command {
-    Command::new("halts")
-        .about("Lists the invalid batches that stop others, and since when")
-        .long_about(
-            "Lists the invalid batches that stop others, where services.*.after_invalid is halt: \
-             service, first characters of the id, since when, and why the batch is invalid. `continue` and \
-             `end-following` decide. Needs only read permission.",
-        )
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("PATTERN")
-                .value_parser(ValueParser::new(str::parse::<ServiceSelection>))
-                .help("Only batches of this service; * stands for any characters"),
-        )
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+/// Lists the invalid batches that stop others, and since when
+///
+/// They are those where services.*.after_invalid is halt: service, first characters of the id, since when, and why the
+/// batch is invalid. `continue` and `end-following` decide. Needs only read permission.
+#[expect(clippy::doc_markdown, reason = "it is the help of the command")]
+#[derive(Debug, Args)]
+pub(crate) struct HaltsArgs {
+    /// Only batches of this service; * stands for any characters
+    #[arg(long, value_name = "PATTERN")]
+    service: Option<ServiceSelection>,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
-pub(crate) fn continue_command() -> Command {
-    Command::new("continue")
-        .about(
-            "Lets batches continue that invalid batches stop; those that depend on an invalid batch end as invalid",
-        )
-        .args(batch_arguments())
-        .args(remote::action_flags())
-}
-
-pub(crate) fn end_command() -> Command {
-    Command::new("end-following")
-        .about("Ends the batches that invalid batches stop, as invalid and without sending them")
-        .long_about(
-            "Ends the batches that invalid batches stop, as invalid and without sending them. With the strategy \
-             parallel, these are the batches that wait for the invalid one, and those that wait for these; \
-             otherwise, all batches of the service that were never sent. Batches added later are not affected.",
-        )
-        .args(batch_arguments())
-        .args(remote::action_flags())
-}
-
-pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::to_read(matches)?;
-    let service: Option<&ServiceSelection> = matches.get_one("service");
+pub(crate) fn run(args: &HaltsArgs) -> Result<ExitCode, Failure> {
+    let server = Server::to_read(&args.read.source)?;
     let (mut halts, _) = server.read_list("/v1/halts", &[], usize::MAX)?;
-    halts.retain(|halt| service.is_none_or(|pattern| pattern.is_of(halt)));
-    if wants_json(matches) {
-        print_json(&json!({ "batches": halts }));
+    halts.retain(|halt| args.service.as_ref().is_none_or(|pattern| pattern.is_of(halt)));
+    if args.read.output.prints(|| json!({ "batches": halts })) {
         return Ok(ExitCode::SUCCESS);
     }
     for halt in &halts {
@@ -85,12 +54,4 @@ pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         count => print_stdout(format_args!("{count} invalid batches stop others{place}")),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-pub(crate) fn continue_after(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    remote::act_on_each(matches, OperatorVerb::Continue, &NamedBatches::of(matches)?)
-}
-
-pub(crate) fn end_following(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    remote::act_on_each(matches, OperatorVerb::EndFollowing, &NamedBatches::of(matches)?)
 }

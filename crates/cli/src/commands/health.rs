@@ -2,30 +2,29 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 
 use crate::commands::{
+    arguments::RemoteArgs,
     failure::Failure,
-    operator::{print_json, wants_json},
-    remote::{self, Server, Table, field},
+    remote::{Server, Table, field},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("health")
-        .about("Prints the health of a running server; the exit code is 0 if it is ready")
-        .arg(Arg::new("ready").long("ready").action(ArgAction::SetTrue).help(
-            "Asks only whether the server takes requests; needs no token where health is open",
-        ))
-        .args(remote::flags())
+/// Prints the health of a running server; the exit code is 0 if it is ready
+#[derive(Debug, Args)]
+pub(crate) struct HealthArgs {
+    /// Asks only whether the server takes requests; needs no token where health is open
+    #[arg(long)]
+    ready: bool,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let path = if matches.get_flag("ready") { "/health/ready" } else { "/health" };
-    let report = Server::of(matches)?.client.health(path)?;
+pub(crate) fn run(args: &HealthArgs) -> Result<ExitCode, Failure> {
+    let path = if args.ready { "/health/ready" } else { "/health" };
+    let report = Server::of(&args.remote.server)?.client.health(path)?;
     let status = field(&report, "status");
-    if wants_json(matches) {
-        print_json(&report);
-    } else {
+    if !args.remote.output.prints(|| report.clone()) {
         let mut table = Table::new(["PART", "STATUS", "REASON"]);
         table.add(["server".to_owned(), status.clone(), String::new()]);
         for (name, part) in report["parts"].as_object().into_iter().flatten() {

@@ -5,62 +5,53 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use clap::{Arg, ArgMatches, Command, builder::ValueParser};
+use clap::Args;
 use humantime::{parse_duration, parse_rfc3339};
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::ReadArgs,
     failure::Failure,
-    operator::{ServiceSelection, json_flag, print_json, print_wrapped, wants_json},
+    operator::{ServiceSelection, print_wrapped},
     print::print_stdout,
-    remote::{self, Server, age, field, position, state_text},
+    remote::{Server, age, field, position, state_text},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("held")
-        .about("Lists the batches that are held for an operator, and why")
-        .long_about(
-            "Lists the batches that are held for an operator: service, first characters of the id, attempt, \
-             state, age, how many batches wait behind it, and the reason. Needs only read permission.",
-        )
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("PATTERN")
-                .value_parser(ValueParser::new(str::parse::<ServiceSelection>))
-                .help("Only batches of this service; * stands for any characters"),
-        )
-        .arg(
-            Arg::new("older-than")
-                .long("older-than")
-                .value_name("DURATION")
-                .value_parser(ValueParser::new(parse_duration))
-                .help("Only batches held for longer than this, such as 2h"),
-        )
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+/// Lists the batches that are held for an operator, and why
+///
+/// Each with its service, the first characters of its id, attempt, state, age, how many batches wait behind it, and the
+/// reason. Needs only read permission.
+#[derive(Debug, Args)]
+pub(crate) struct HeldArgs {
+    /// Only batches of this service; * stands for any characters
+    #[arg(long, value_name = "PATTERN")]
+    service: Option<ServiceSelection>,
+    /// Only batches held for longer than this, such as 2h
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    older_than: Option<Duration>,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::to_read(matches)?;
-    let filter = Filter::new(matches);
-    let held = read(&server, &filter)?;
-    if wants_json(matches) {
-        print_json(&json!({ "batches": held }));
+pub(crate) fn run(args: &HeldArgs) -> Result<ExitCode, Failure> {
+    let server = Server::to_read(&args.read.source)?;
+    let held = read(&server, args)?;
+    if args.read.output.prints(|| json!({ "batches": held })) {
         return Ok(ExitCode::SUCCESS);
     }
     held.iter().for_each(print);
-    print_count(held.len(), filter.is_empty(), &server.place());
+    let is_all = args.service.is_none() && args.older_than.is_none();
+    print_count(held.len(), is_all, &server.place());
     Ok(ExitCode::SUCCESS)
 }
 
 /// The selected held batches, the oldest first, each with the number of batches before and behind it.
-fn read(server: &Server, filter: &Filter<'_>) -> Result<Vec<Value>, Failure> {
-    let service = filter.service.and_then(ServiceSelection::one);
+fn read(server: &Server, args: &HeldArgs) -> Result<Vec<Value>, Failure> {
+    let service = args.service.as_ref().and_then(ServiceSelection::one);
     let service = service.map(|service| ("service_id", service.as_str()));
     let filters = [&[("held", "true"), ("order", "oldest")][..], &Vec::from_iter(service)].concat();
     let (mut batches, _) = server.read_list("/v1/batches", &filters, usize::MAX)?;
-    batches.retain(|batch| filter.selects(batch));
+    batches.retain(|batch| args.selects(batch));
     for batch in &mut batches {
         let (service, id) = (field(batch, "service_id"), field(batch, "id"));
         // It may have ended, or been removed, since it was listed.
@@ -100,26 +91,9 @@ fn print_count(count: usize, is_all: bool, place: &str) {
     }
 }
 
-/// Which held batches are listed.
-struct Filter<'a> {
-    service: Option<&'a ServiceSelection>,
-    older_than: Option<Duration>,
-}
-
-impl<'a> Filter<'a> {
-    fn new(matches: &'a ArgMatches) -> Self {
-        Self {
-            service: matches.get_one("service"),
-            older_than: matches.get_one("older-than").copied(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.service.is_none() && self.older_than.is_none()
-    }
-
+impl HeldArgs {
     fn selects(&self, batch: &Value) -> bool {
-        self.service.is_none_or(|pattern| pattern.is_of(batch))
+        self.service.as_ref().is_none_or(|pattern| pattern.is_of(batch))
             && self.older_than.is_none_or(|age| held_for(batch) > age)
     }
 }

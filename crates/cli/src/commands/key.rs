@@ -8,42 +8,31 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Arg, ArgMatches, Command};
+use clap::Subcommand;
 use grid_batch_core::Hex;
 use grid_batch_protocol::SigningKey;
 
 use crate::commands::{failure::Failure, print::print_stdout};
 
-pub(crate) fn command() -> Command {
-    let file = || {
-        Arg::new("file")
-            .required(true)
-            .value_name("FILE")
-            .value_parser(clap::value_parser!(PathBuf))
-    };
-    Command::new("key")
-        .about("Makes and shows the keys that sign batches")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("new")
-                .about("Makes a secret key, writes it to a new file, and prints its public key")
-                .arg(file().help("The new file, which only its owner can read")),
-        )
-        .subcommand(
-            Command::new("show")
-                .about("Prints the public key of a secret key")
-                .arg(file().help("File with a secret key: 64 hex digits")),
-        )
+/// Makes and shows the keys that sign batches
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Makes a secret key, writes it to a new file, and prints its public key
+    New {
+        /// The new file, which only its owner can read
+        file: PathBuf,
+    },
+    /// Prints the public key of a secret key
+    Show {
+        /// File with a secret key: 64 hex digits
+        file: PathBuf,
+    },
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let (command, matches) =
-        matches.subcommand().ok_or_else(|| Failure::new("see grid-batch key --help"))?;
-    let file: &PathBuf = matches.get_one("file").ok_or_else(|| Failure::new("FILE is missing"))?;
+pub(crate) fn run(command: &KeyCommand) -> Result<ExitCode, Failure> {
     let key = match command {
-        "new" => create(file)?,
-        _ => read(file)?,
+        KeyCommand::New { file } => create(file)?,
+        KeyCommand::Show { file } => read(file)?,
     };
     print_stdout(key.public_key());
     Ok(ExitCode::SUCCESS)
@@ -75,12 +64,18 @@ fn create(file: &Path) -> Result<SigningKey, Failure> {
     Ok(key)
 }
 
+/// Bytes that cannot be predicted.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], String> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| format!("the system has no random numbers: {error}"))?;
+    Ok(bytes)
+}
+
 /// Nearly every number is a key.
 fn random_key() -> Result<(SigningKey, String), Failure> {
     loop {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret)
-            .map_err(|error| Failure::new(format!("the system has no random numbers: {error}")))?;
+        let secret = random_bytes().map_err(Failure::new)?;
         if let Ok(key) = SigningKey::from_bytes(secret) {
             return Ok((key, Hex(&secret).to_string()));
         }

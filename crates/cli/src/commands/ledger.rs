@@ -2,64 +2,52 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::{ActionArgs, Output, ReadArgs},
     failure::Failure,
-    operator::{is_dry_run, json_flag, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, field},
+    remote::{Server, field},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("ledger")
-        .about("Shows or changes the ledger that the database is bound to")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("show")
-                .about("Shows the ledger of the database and those of the nodes")
-                .arg(json_flag())
-                .args(remote::flags_of_both()),
-        )
-        .subcommand(
-            Command::new("adopt")
-                .about("Binds the database to the ledger of the nodes, while no instance runs")
-                .long_about(
-                    "Binds the database to the ledger of the nodes, while no instance runs. Open batches are \
-                     looked for at that ledger, and submitted to it if it does not have them.",
-                )
-                .args(remote::action_flags()),
-        )
+/// Shows or changes the ledger that the database is bound to
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Shows the ledger of the database and those of the nodes
+    Show(ReadArgs),
+    /// Binds the database to the ledger of the nodes, while no instance runs
+    ///
+    /// Open batches are looked for at that ledger, and submitted to it if it does not have them.
+    Adopt(ActionArgs),
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("adopt", matches)) => adopt(matches),
-        Some((_, matches)) => show(matches),
-        None => Err(Failure::new("there is no such command; see grid-batch ledger --help")),
+pub(crate) fn run(command: &LedgerCommand) -> Result<ExitCode, Failure> {
+    match command {
+        LedgerCommand::Show(args) => show(args),
+        LedgerCommand::Adopt(args) => adopt(args),
     }
 }
 
-fn show(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let binding = Server::to_read(matches)?.client.get("/v1/database/ledger", &[])?;
-    print(matches, &binding);
+fn show(args: &ReadArgs) -> Result<ExitCode, Failure> {
+    let binding = Server::to_read(&args.source)?.client.get("/v1/database/ledger", &[])?;
+    print(&args.output, &binding);
     Ok(ExitCode::SUCCESS)
 }
 
-fn adopt(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::to_act(matches)?;
-    let binding = server.act(matches, "/v1/database/adopt-ledger", &[], json!({}));
+fn adopt(ActionArgs { asked, output, source }: &ActionArgs) -> Result<ExitCode, Failure> {
+    let server = Server::to_act(source)?;
+    let binding = server.act(asked, "/v1/database/adopt-ledger", &[], json!({}));
     let binding = binding.map_err(Server::failed)?;
-    print(matches, &binding);
+    print(output, &binding);
     if let Some(reason) = binding["refused"].as_str() {
         return Err(Failure::new(format!("nothing changed: {reason}")));
     }
-    if wants_json(matches) {
+    if output.json {
         return Ok(ExitCode::SUCCESS);
     }
-    print_stdout(match (binding["changed"] == true, is_dry_run(matches)) {
+    print_stdout(match (binding["changed"] == true, asked.is_dry_run()) {
         (false, _) => "The database is bound to this ledger already.",
         (true, true) => "Nothing changed: it would be bound to the ledger of the nodes.",
         (true, false) => "The database is bound to the ledger of the nodes now.",
@@ -67,10 +55,8 @@ fn adopt(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(matches: &ArgMatches, binding: &Value) {
-    if wants_json(matches) {
-        print_json(binding);
-    } else {
+fn print(output: &Output, binding: &Value) {
+    if !output.prints(|| binding.clone()) {
         describe(binding).iter().for_each(print_stdout);
     }
 }

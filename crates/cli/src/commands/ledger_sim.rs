@@ -1,8 +1,9 @@
 use std::{path::PathBuf, process::ExitCode, str::FromStr, time::Duration};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::Args;
 use grid_batch_core::ServiceScopeId;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
+use humantime::parse_duration;
 
 use crate::commands::{
     failure::Failure,
@@ -12,107 +13,73 @@ use crate::commands::{
     signals,
 };
 
-pub(crate) fn command() -> Command {
-    let time =
-        |name: &'static str| Arg::new(name).long(name).value_name("TIME").default_value("0s");
-    Command::new("ledger-sim")
-        .about("Runs a simulated ledger on a local port, until SIGINT or SIGTERM")
-        .arg(
-            Arg::new("kind")
-                .required(true)
-                .value_name("sawtooth|scabbard")
-                .value_parser(["sawtooth", "scabbard"])
-                .help("Kind of ledger"),
-        )
-        .arg(
-            Arg::new("port")
-                .long("port")
-                .value_parser(value_parser!(u16))
-                .default_value("8008")
-                .help("Port to listen on; 0 chooses a free one"),
-        )
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .action(ArgAction::Append)
-                .value_parser(value_parser!(ServiceScopeId))
-                .help("Service of the scabbard ledger, as circuit::service; may be repeated"),
-        )
-        .arg(
-            Arg::new("record")
-                .long("record")
-                .value_name("FILE")
-                .help("File for the ledger's record; an existing record is continued"),
-        )
-        .arg(time("pending-for").help("How long a batch is pending"))
-        .arg(time("valid-for").help("How long a batch is valid before it is committed"))
-        .arg(
-            Arg::new("fault")
-                .long("fault")
-                .value_name("NAME=PROBABILITY")
-                .action(ArgAction::Append)
-                .value_parser(value_parser!(FaultProbability))
-                .help(format!("Fault and its probability, from 0 to 1: {}", fault_names())),
-        )
-        .arg(
-            Arg::new("seed")
-                .long("seed")
-                .value_parser(value_parser!(u64))
-                .help("Seed of the random numbers, to repeat a run"),
-        )
-        .arg(
-            Arg::new("log")
-                .long("log")
-                .value_parser(log_filter)
-                .default_value("info")
-                .help("Log level: off, error, warn, info, debug or trace"),
-        )
+/// Runs a simulated ledger on a local port, until SIGINT or SIGTERM
+#[derive(Debug, Args)]
+pub(crate) struct LedgerSimArgs {
+    /// Kind of ledger
+    #[arg(value_name = "sawtooth|scabbard", value_parser = ["sawtooth", "scabbard"])]
+    kind: String,
+    /// Port to listen on; 0 chooses a free one
+    #[arg(long, default_value = "8008")]
+    port: u16,
+    /// Service of the scabbard ledger, as circuit::service; may be repeated
+    #[arg(long)]
+    service: Vec<ServiceScopeId>,
+    /// File for the ledger's record; an existing record is continued
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// How long a batch is pending
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    pending_for: Duration,
+    /// How long a batch is valid before it is committed
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    valid_for: Duration,
+    #[arg(long, value_name = "NAME=PROBABILITY", help = fault_help())]
+    fault: Vec<FaultProbability>,
+    /// Seed of the random numbers, to repeat a run
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Log level: off, error, warn, info, debug or trace
+    #[arg(long, value_parser = log_filter, default_value = "info")]
+    log: String,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let filter = matches.get_one::<String>("log").map_or("info", String::as_str);
-    logging::start(LogOptions::all(filter))?;
+fn fault_help() -> String {
+    format!("Fault and its probability, from 0 to 1: {}", fault_names())
+}
+
+pub(crate) fn run(args: &LedgerSimArgs) -> Result<ExitCode, Failure> {
+    logging::start(LogOptions::all(&args.log))?;
     let shutdown = signals::shutdown_receiver()?;
-    let ledger = builder(matches)?.start()?;
+    let ledger = builder(args)?.start()?;
     print_stdout(format_args!("The ledger is at {} (seed {})", ledger.url(), ledger.seed()));
     shutdown.recv()?;
     print_stdout(format_args!("Batches executed: {}", ledger.record().len()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn builder(matches: &ArgMatches) -> Result<LedgerSimBuilder, Failure> {
-    let kind = matches.get_one::<String>("kind").map_or("", String::as_str);
-    let services: Vec<ServiceScopeId> =
-        matches.get_many("service").unwrap_or_default().cloned().collect();
-    let mut builder = match kind {
-        "sawtooth" if !services.is_empty() => {
+fn builder(args: &LedgerSimArgs) -> Result<LedgerSimBuilder, Failure> {
+    let mut builder = match args.kind.as_str() {
+        "sawtooth" if !args.service.is_empty() => {
             return Err(Failure::new("a sawtooth ledger has no services; leave --service out"));
         }
         "sawtooth" => LedgerSim::sawtooth(),
-        _ if services.is_empty() => {
+        _ if args.service.is_empty() => {
             return Err(Failure::new("a scabbard ledger needs a --service, as circuit::service"));
         }
-        _ => LedgerSim::scabbard(services),
+        _ => LedgerSim::scabbard(args.service.clone()),
     };
-    builder = builder.port(matches.get_one("port").copied().unwrap_or_default());
-    builder = builder.pending_for(time(matches, "pending-for")?);
-    builder = builder.valid_for(time(matches, "valid-for")?);
-    if let Some(seed) = matches.get_one("seed") {
-        builder = builder.seed(*seed);
+    builder = builder.port(args.port).pending_for(args.pending_for).valid_for(args.valid_for);
+    if let Some(seed) = args.seed {
+        builder = builder.seed(seed);
     }
-    if let Some(file) = matches.get_one::<String>("record") {
-        builder = builder.record_to(PathBuf::from(file));
+    if let Some(file) = &args.record {
+        builder = builder.record_to(file.clone());
     }
-    for FaultProbability(fault, probability) in matches.get_many("fault").unwrap_or_default() {
+    for FaultProbability(fault, probability) in &args.fault {
         builder = builder.fault(*fault, When::Sometimes(*probability));
     }
     Ok(builder)
-}
-
-fn time(matches: &ArgMatches, name: &str) -> Result<Duration, Failure> {
-    let text = matches.get_one::<String>(name).map_or("0s", String::as_str);
-    humantime::parse_duration(text)
-        .map_err(|error| Failure::new(format!("--{name} is {text:?}: {error}")))
 }
 
 /// A fault and its probability.

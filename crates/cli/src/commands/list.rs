@@ -2,95 +2,91 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, builder::ValueParser};
+use clap::{Args, value_parser};
 use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::{Output, RemoteArgs},
     failure::Failure,
-    operator::{print_json, wants_json},
     print::print_stdout,
-    remote::{self, ListFilter, Server, Table, age, field},
+    remote::{Server, Table, age, field, given},
 };
 
-const FILTERS: [ListFilter; 6] = [
-    ListFilter::new("service", "service_id", "SERVICE", "Only batches of this service"),
-    ListFilter::new(
-        "state",
-        "state",
-        "STATES",
-        "Only batches in these states, separated by commas: new, submitting, delayed, in_doubt, absent, pending, \
-         valid, invalid, committed, open, ended",
-    ),
-    ListFilter::new("label", "label", "TEXT", "Only batches with this label"),
-    ListFilter::new(
-        "error",
-        "error_contains",
-        "TEXT",
-        "Only batches whose last error contains this text",
-    ),
-    ListFilter::new(
-        "newer-than",
-        "newer_than",
-        "AGE",
-        "Only batches stored within this time, such as 15m",
-    ),
-    ListFilter::new(
-        "older-than",
-        "older_than",
-        "AGE",
-        "Only batches stored longer ago, such as 2h",
-    ),
-];
-
-pub(crate) fn list_command() -> Command {
-    Command::new("list")
-        .about("Lists the batches of a running server, the newest first")
-        .args(remote::list_flags(&FILTERS, "Maximum number of batches"))
-        .args(remote::flags())
+/// Lists the batches of a running server, the newest first
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only batches of this service
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<String>,
+    #[arg(
+        long,
+        value_name = "STATES",
+        help = "Only batches in these states, separated by commas: new, submitting, delayed, in_doubt, absent, \
+                pending, valid, invalid, committed, open, ended"
+    )]
+    state: Option<String>,
+    /// Only batches with this label
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Only batches whose last error contains this text
+    #[arg(long, value_name = "TEXT")]
+    error: Option<String>,
+    /// Only batches stored within this time, such as 15m
+    #[arg(long, value_name = "AGE")]
+    newer_than: Option<String>,
+    /// Only batches stored longer ago, such as 2h
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<String>,
+    /// Maximum number of batches
+    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = value_parser!(u32).range(1..))]
+    limit: u32,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(crate) fn status_command() -> Command {
-    Command::new("status")
-        .about("Prints the state of batches of a running server")
-        .arg(
-            Arg::new("batch")
-                .required(true)
-                .num_args(1..)
-                .value_name("BATCH")
-                .value_parser(ValueParser::new(str::parse::<ItemIdPrefix>))
-                .help("Ids of batches, or at least their first 8 characters"),
-        )
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("SERVICE")
-                .help("The service, if several have a batch with one of the ids"),
-        )
-        .args(remote::flags())
+/// Prints the state of batches of a running server
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Ids of batches, or at least their first 8 characters
+    #[arg(required = true, value_name = "BATCH")]
+    batch: Vec<ItemIdPrefix>,
+    /// The service, if several have a batch with one of the ids
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<String>,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(crate) fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let listed = server.read_filtered("/v1/batches", &FILTERS, matches)?;
-    print(matches, &listed.entries);
-    listed.print_rest(matches);
+pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
+    let filters = given([
+        ("service_id", args.service.as_deref()),
+        ("state", args.state.as_deref()),
+        ("label", args.label.as_deref()),
+        ("error_contains", args.error.as_deref()),
+        ("newer_than", args.newer_than.as_deref()),
+        ("older_than", args.older_than.as_deref()),
+    ]);
+    let server = Server::of(&args.remote.server)?;
+    let (batches, has_more) = server.read_list("/v1/batches", &filters, args.limit as usize)?;
+    print(&args.remote.output, &batches);
+    if has_more && !args.remote.output.json {
+        print_stdout(format_args!("There are more; --limit is {}.", args.limit));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn status(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let service = matches.get_one::<String>("service").map(String::as_str);
-    let ids = matches.get_many::<ItemIdPrefix>("batch").into_iter().flatten();
-    let read = |id| server.client.batch(id, None, service);
-    let batches = ids.map(read).collect::<Result<Vec<_>, _>>()?;
-    print(matches, &batches);
+pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
+    let server = Server::of(&args.remote.server)?;
+    let read = |id| server.client.batch(id, None, args.service.as_deref());
+    let batches = args.batch.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    print(&args.remote.output, &batches);
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(matches: &ArgMatches, batches: &[Value]) {
-    if wants_json(matches) {
-        return print_json(&json!({"batches": batches}));
+fn print(output: &Output, batches: &[Value]) {
+    if output.prints(|| json!({"batches": batches})) {
+        return;
     }
     if batches.is_empty() {
         return print_stdout("No batch matches.");

@@ -2,29 +2,23 @@
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::Args;
 use clap_mangen::Man;
 
 use super::{failure::Failure, print::print_stdout, program};
 
-pub(crate) fn command() -> Command {
-    Command::new("man")
-        .about("Prints the manual page, or writes the pages of all commands to a folder")
-        .long_about(
-            "Prints the manual page of grid-batch, or writes the pages of all commands to a folder, \
-             such as ~/.local/share/man/man1. `grid-batch man | man -l -` shows the page.",
-        )
-        .arg(
-            Arg::new("output")
-                .long("output")
-                .value_name("DIR")
-                .value_parser(value_parser!(PathBuf))
-                .help("Folder for the pages; it is created if it does not exist"),
-        )
+/// Prints the manual page, or writes the pages of all commands to a folder
+///
+/// `grid-batch man | man -l -` shows the page. A folder for the pages is such as ~/.local/share/man/man1.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Folder for the pages; it is created if it does not exist
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let Some(folder) = matches.get_one::<PathBuf>("output") else {
+pub(crate) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
+    let Some(folder) = &args.output else {
         let mut page = Vec::new();
         Man::new(program()).render(&mut page)?;
         print_stdout(String::from_utf8_lossy(&page).trim_end());

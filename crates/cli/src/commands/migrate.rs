@@ -2,27 +2,30 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use grid_batch_service::Config;
 use grid_batch_store::{SchemaVersion, Store};
 
-use crate::commands::{failure::Failure, flags, print::print_stdout};
+use crate::commands::{
+    failure::Failure,
+    flags::{OfDatabase, SettingFlags},
+    print::print_stdout,
+};
 
-pub(crate) fn command() -> Command {
-    Command::new("migrate")
-        .about("Brings the schema of the database up to date, as a server does when it starts")
-        .arg(
-            Arg::new("check").long("check").action(ArgAction::SetTrue).help(
-                "Changes nothing; the exit code is 1 if the schema is not that of this release",
-            ),
-        )
-        .args(flags::of_database())
+/// Brings the schema of the database up to date, as a server does when it starts
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Changes nothing; the exit code is 1 if the schema is not that of this release
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    settings: SettingFlags<OfDatabase>,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let config = flags::load(matches)?;
+pub(crate) fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {
+    let config = args.settings.load()?;
     let before = version(&config)?;
-    if matches.get_flag("check") {
+    if args.check {
         print_stdout(describe(&before));
         return Ok(if before.is_current() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }

@@ -1,11 +1,11 @@
 //! The command line: each command is a file.
 
 mod actions;
+mod arguments;
 mod batch;
 mod columns;
 mod completions;
 mod config;
-mod decide;
 #[cfg(feature = "demo")]
 mod demo;
 mod doctor;
@@ -18,7 +18,6 @@ mod gas_admins;
 mod halts;
 mod health;
 mod held;
-mod hold;
 mod key;
 mod ledger;
 #[cfg(feature = "demo")]
@@ -47,26 +46,163 @@ mod token;
 mod top;
 mod usage;
 mod variables;
+mod verbs;
 mod wait;
 mod webhooks;
 mod withdrawal;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::{ArgMatches, Command};
+use clap::{CommandFactory, Parser, Subcommand};
+use grid_batch_core::operators::OperatorVerb;
 use grid_batch_service::LedgerType;
 
 use failure::Failure;
 
-/// Parses the command line and runs its command, with these ledgers in addition to the compiled ones.
+/// Stores batches, submits them to a distributed ledger in order, and follows each to its end
+#[derive(Debug, Parser)]
+#[command(name = "grid-batch", version)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::ServeArgs),
+    Config(config::ConfigArgs),
+    Doctor(doctor::DoctorArgs),
+    Migrate(migrate::MigrateArgs),
+    Submit(submit::SubmitArgs),
+    Status(list::StatusArgs),
+    List(list::ListArgs),
+    Explain(explain::ExplainArgs),
+    Services(services::ServicesArgs),
+    Top(top::TopArgs),
+    Events(events::EventsArgs),
+    Health(health::HealthArgs),
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    #[command(subcommand)]
+    Batch(batch::BatchCommand),
+    Show(show::ShowArgs),
+    Held(held::HeldArgs),
+    /// Holds open batches: they are not sent, or not sent again, until they are released or decided
+    ///
+    /// Later batches of the service wait. A batch that is at the ledger is followed, and ends when the ledger reports a
+    /// final status. A batch that is being sent is not stopped; one that was taken and is not sent yet goes back to the
+    /// queue. A batch that waits behind another one is held when its turn comes.
+    Hold(verbs::VerbArgs),
+    /// Ends the holds of batches: they continue by the ordinary rules, which may hold them again
+    Release(verbs::VerbArgs),
+    /// Records an operator's decision about open batches
+    Decide(verbs::DecideArgs),
+    /// Sends batches again, because the ledger does not have them; the same as `decide ... absent`
+    Resubmit(verbs::ResubmitArgs),
+    /// Ends batches as invalid without sending them; refused for a batch that may be at the ledger
+    Cancel(verbs::VerbArgs),
+    Actions(actions::ActionsArgs),
+    Halts(halts::HaltsArgs),
+    /// Lets batches continue that invalid batches stop; those that depend on an invalid batch end as invalid
+    Continue(verbs::VerbArgs),
+    /// Ends the batches that invalid batches stop, as invalid and without sending them
+    ///
+    /// With the strategy parallel, these are the batches that wait for the invalid one, and those that wait for these;
+    /// otherwise, all batches of the service that were never sent. Batches added later are not affected.
+    EndFollowing(verbs::VerbArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
+    Drain(pause::DrainArgs),
+    ReleaseClaim(pause::ReleaseClaimArgs),
+    Retry(retry::RetryArgs),
+    #[command(subcommand, visible_alias = "withdrawals")]
+    Withdrawal(withdrawal::WithdrawalCommand),
+    #[cfg(feature = "evm")]
+    RetryWithdrawals(withdrawal::FilteredArgs),
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
+    Restored(restored::RestoredArgs),
+    Retention(retention::RetentionArgs),
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    Nonce(nonce::NonceArgs),
+    GasAdmins(gas_admins::GasAdminsArgs),
+    #[command(subcommand, visible_alias = "webhook")]
+    Webhooks(webhooks::WebhookCommand),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+    #[cfg(feature = "evm")]
+    MoveWithdrawals(move_withdrawals::MoveArgs),
+    #[cfg(feature = "demo")]
+    Demo(demo::DemoArgs),
+    #[cfg(feature = "demo")]
+    LedgerSim(ledger_sim::LedgerSimArgs),
+}
+
+impl Command {
+    fn run(&self) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Serve(args) => serve::run(args),
+            Self::Config(args) => config::run(args),
+            Self::Doctor(args) => doctor::run(args),
+            Self::Migrate(args) => migrate::run(args),
+            Self::Submit(args) => submit::run(args),
+            Self::Status(args) => list::status(args),
+            Self::List(args) => list::list(args),
+            Self::Explain(args) => explain::run(args),
+            Self::Services(args) => services::run(args),
+            Self::Top(args) => top::run(args),
+            Self::Events(args) => events::run(args),
+            Self::Health(args) => health::run(args),
+            Self::Key(command) => key::run(command),
+            Self::Batch(command) => batch::run(command),
+            Self::Show(args) => show::run(args),
+            Self::Held(args) => held::run(args),
+            Self::Hold(args) => verbs::act(args, OperatorVerb::Hold),
+            Self::Release(args) => verbs::act(args, OperatorVerb::Release),
+            Self::Decide(args) => verbs::decide(args),
+            Self::Resubmit(args) => verbs::resubmit(args),
+            Self::Cancel(args) => verbs::act(args, OperatorVerb::Cancel),
+            Self::Actions(args) => actions::run(args),
+            Self::Halts(args) => halts::run(args),
+            Self::Continue(args) => verbs::act(args, OperatorVerb::Continue),
+            Self::EndFollowing(args) => verbs::act(args, OperatorVerb::EndFollowing),
+            Self::Pause(args) => pause::pause(args),
+            Self::Resume(args) => pause::resume(args),
+            Self::Drain(args) => pause::drain(args),
+            Self::ReleaseClaim(args) => pause::release_claim(args),
+            Self::Retry(args) => retry::run(args),
+            Self::Withdrawal(command) => withdrawal::run(command),
+            #[cfg(feature = "evm")]
+            Self::RetryWithdrawals(args) => withdrawal::retry_filtered(&args.filter),
+            Self::Ledger(command) => ledger::run(command),
+            Self::Restored(args) => restored::run(args),
+            Self::Retention(args) => retention::run(args),
+            Self::Token(command) => token::run(command),
+            Self::Nonce(args) => nonce::run(args),
+            Self::GasAdmins(args) => gas_admins::run(args),
+            Self::Webhooks(command) => webhooks::run(command),
+            Self::Completions(args) => completions::run(args),
+            Self::Man(args) => man::run(args),
+            #[cfg(feature = "evm")]
+            Self::MoveWithdrawals(args) => move_withdrawals::run(args),
+            #[cfg(feature = "demo")]
+            Self::Demo(args) => demo::run(args),
+            #[cfg(feature = "demo")]
+            Self::LedgerSim(args) => ledger_sim::run(args),
+        }
+    }
+}
+
+/// Parses the command line and runs its command, with these ledgers beside those that are compiled in.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>, ledgers: &[LedgerType]) -> ExitCode {
     flags::register(ledgers);
     let arguments: Vec<OsString> = arguments.collect();
-    let matches = match program().try_get_matches_from(&arguments) {
-        Ok(matches) => matches,
+    let command = match Program::try_parse_from(&arguments) {
+        Ok(Program { command }) => command,
         Err(error) => return usage::print(&error, &arguments),
     };
-    let ended = dispatch(&matches);
+    let ended = command.run();
     // Repeated lines are still to be summed up.
     log::logger().flush();
     match ended {
@@ -78,114 +214,8 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>, ledgers: &[LedgerTy
     }
 }
 
-fn program() -> Command {
-    let program = Command::new("grid-batch")
-        .about("Stores batches, submits them to a distributed ledger in order, and follows each to its end")
-        .version(env!("CARGO_PKG_VERSION"))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(serve::command())
-        .subcommand(config::command())
-        .subcommand(doctor::command())
-        .subcommand(migrate::command())
-        .subcommand(submit::command())
-        .subcommand(list::status_command())
-        .subcommand(list::list_command())
-        .subcommand(explain::command())
-        .subcommand(services::command())
-        .subcommand(top::command())
-        .subcommand(events::command())
-        .subcommand(health::command())
-        .subcommand(key::command())
-        .subcommand(batch::command())
-        .subcommand(show::command())
-        .subcommand(held::command())
-        .subcommand(hold::hold_command())
-        .subcommand(hold::release_command())
-        .subcommand(decide::command())
-        .subcommand(decide::resubmit_command())
-        .subcommand(decide::cancel_command())
-        .subcommand(actions::command())
-        .subcommand(halts::list_command())
-        .subcommand(halts::continue_command())
-        .subcommand(halts::end_command())
-        .subcommand(pause::pause_command())
-        .subcommand(pause::resume_command())
-        .subcommand(pause::drain_command())
-        .subcommand(pause::release_claim_command())
-        .subcommand(retry::command())
-        .subcommand(withdrawal::command());
-    #[cfg(feature = "evm")]
-    let program = program.subcommand(withdrawal::retry_withdrawals_command());
-    let program = program
-        .subcommand(ledger::command())
-        .subcommand(restored::command())
-        .subcommand(retention::command())
-        .subcommand(token::command())
-        .subcommand(nonce::command())
-        .subcommand(gas_admins::command())
-        .subcommand(webhooks::command())
-        .subcommand(completions::command())
-        .subcommand(man::command());
-    #[cfg(feature = "evm")]
-    let program = program.subcommand(move_withdrawals::command());
-    #[cfg(feature = "demo")]
-    let program = program.subcommand(demo::command()).subcommand(ledger_sim::command());
-    program
-}
-
-fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("serve", matches)) => serve::run(matches),
-        Some(("config", matches)) => config::run(matches),
-        Some(("doctor", matches)) => doctor::run(matches),
-        Some(("migrate", matches)) => migrate::run(matches),
-        Some(("completions", matches)) => completions::run(matches),
-        Some(("man", matches)) => man::run(matches),
-        Some(("submit", matches)) => submit::run(matches),
-        Some(("status", matches)) => list::status(matches),
-        Some(("list", matches)) => list::list(matches),
-        Some(("explain", matches)) => explain::run(matches),
-        Some(("services", matches)) => services::run(matches),
-        Some(("top", matches)) => top::run(matches),
-        Some(("events", matches)) => events::run(matches),
-        Some(("health", matches)) => health::run(matches),
-        Some(("key", matches)) => key::run(matches),
-        Some(("batch", matches)) => batch::run(matches),
-        Some(("show", matches)) => show::run(matches),
-        Some(("held", matches)) => held::run(matches),
-        Some(("hold", matches)) => hold::hold(matches),
-        Some(("release", matches)) => hold::release(matches),
-        Some(("decide", matches)) => decide::run(matches),
-        Some(("resubmit", matches)) => decide::resubmit(matches),
-        Some(("cancel", matches)) => decide::cancel(matches),
-        Some(("actions", matches)) => actions::run(matches),
-        Some(("halts", matches)) => halts::list(matches),
-        Some(("continue", matches)) => halts::continue_after(matches),
-        Some(("end-following", matches)) => halts::end_following(matches),
-        Some(("pause", matches)) => pause::pause(matches),
-        Some(("resume", matches)) => pause::resume(matches),
-        Some(("drain", matches)) => pause::drain(matches),
-        Some(("release-claim", matches)) => pause::release_claim(matches),
-        Some(("retry", matches)) => retry::run(matches),
-        Some(("withdrawal", matches)) => withdrawal::run(matches),
-        #[cfg(feature = "evm")]
-        Some(("retry-withdrawals", matches)) => withdrawal::retry_filtered(matches),
-        Some(("ledger", matches)) => ledger::run(matches),
-        Some(("restored", matches)) => restored::run(matches),
-        Some(("retention", matches)) => retention::run(matches),
-        Some(("token", matches)) => token::run(matches),
-        Some(("nonce", matches)) => nonce::run(matches),
-        Some(("gas-admins", matches)) => gas_admins::run(matches),
-        Some(("webhooks", matches)) => webhooks::run(matches),
-        #[cfg(feature = "evm")]
-        Some(("move-withdrawals", matches)) => move_withdrawals::run(matches),
-        #[cfg(feature = "demo")]
-        Some(("demo", matches)) => demo::run(matches),
-        #[cfg(feature = "demo")]
-        Some(("ledger-sim", matches)) => ledger_sim::run(matches),
-        _ => Err(Failure::new("there is no such command; see grid-batch --help")),
-    }
+fn program() -> clap::Command {
+    Program::command()
 }
 
 #[cfg(test)]
@@ -250,7 +280,11 @@ mod tests {
     }
 
     #[cfg(feature = "evm")]
-    fn collect_sections(command: &Command, name: &str, sections: &mut Vec<(String, Command)>) {
+    fn collect_sections(
+        command: &clap::Command,
+        name: &str,
+        sections: &mut Vec<(String, clap::Command)>,
+    ) {
         for sub in command.get_subcommands() {
             // Two of them are in no release.
             if ["serve", "config", "demo", "ledger-sim", "help"].contains(&sub.get_name()) {
@@ -264,7 +298,7 @@ mod tests {
 
     /// Without the settings of a server that a command accepts, which are hidden.
     #[cfg(feature = "evm")]
-    fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
+    fn shown(command: &clap::Command) -> impl Iterator<Item = &Arg> {
         command.get_arguments().filter(|it| !it.is_hide_set())
     }
 

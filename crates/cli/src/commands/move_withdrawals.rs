@@ -2,36 +2,34 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::ActionArgs,
     failure::Failure,
-    operator::{print_json, print_wrapped, wants_json},
+    operator::print_wrapped,
     print::print_stdout,
-    remote::{self, Server, field},
+    remote::{Server, field},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("move-withdrawals")
-        .about("Moves open withdrawals to the gas admins that their pools have in the settings now")
-        .long_about(
-            "Moves open withdrawals to the gas admins that their pools have in the settings now, to the end of \
-             their queues and in the same order, if all nodes show that the former gas admin has sent nothing \
-             that is not stored. Only withdrawals for which nothing was signed are moved; the others end at their \
-             former gas admin, whose key should stay in gas_admins.*.key until then. Servers may be running.",
-        )
-        .args(remote::action_flags())
+/// Moves open withdrawals to the gas admins that their pools have in the settings now
+///
+/// They go to the end of its queue and keep their order, if all nodes show that the former gas admin has sent nothing
+/// that is not stored. Only withdrawals for which nothing was signed are moved; the others end at their former gas
+/// admin, whose key should stay in `gas_admins.*.key` until then. Servers may be running.
+#[derive(Debug, Args)]
+pub(crate) struct MoveArgs {
+    #[command(flatten)]
+    action: ActionArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::to_act(matches)?;
-    let moves = server.act(matches, "/v1/database/move-withdrawals", &[], json!({}));
+pub(crate) fn run(MoveArgs { action }: &MoveArgs) -> Result<ExitCode, Failure> {
+    let server = Server::to_act(&action.source)?;
+    let moves = server.act(&action.asked, "/v1/database/move-withdrawals", &[], json!({}));
     let moves = moves.map_err(Server::failed)?;
     let gas_admins = moves["data"].as_array().map_or(&[][..], Vec::as_slice);
-    if wants_json(matches) {
-        print_json(&json!({ "gas_admins": gas_admins }));
-    } else {
+    if !action.output.prints(|| json!({ "gas_admins": gas_admins })) {
         gas_admins.iter().for_each(print);
         if gas_admins.is_empty() {
             let place = server.place();

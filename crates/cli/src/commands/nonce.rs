@@ -2,14 +2,14 @@
 
 use std::{ops::RangeInclusive, process::ExitCode};
 
-use clap::{Arg, ArgMatches, Command, builder::ValueParser, value_parser};
+use clap::Args;
 use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::WithdrawalId;
 use serde_json::json;
 
 use crate::commands::{
+    arguments::{Asked, DryRun, SourceArgs},
     failure::Failure,
-    operator::{dry_run_flag, is_dry_run, reason_flag},
     print::print_stdout,
     remote::{self, Server, field},
 };
@@ -26,32 +26,27 @@ enum NonceDecision {
     Paid(WithdrawalId),
 }
 
-pub(crate) fn command() -> Command {
-    Command::new("nonce")
-        .about(
-            "Lists the undecided nonces of gas admins, or records an operator's decision about nonces",
-        )
-        .arg(
-            Arg::new("service")
-                .value_parser(value_parser!(ServiceId))
-                .requires("decision")
-                .help("Id of the gas admin's service"),
-        )
-        .arg(
-            Arg::new("nonce")
-                .value_name("NONCE|FIRST-LAST")
-                .value_parser(ValueParser::new(parse_nonces))
-                .help("The nonce, or the first and the last of several"),
-        )
-        .arg(Arg::new("decision").requires("reason").value_parser(ValueParser::new(parse_decision)).help(
-            "elsewhere: the undecided nonces were used for no open withdrawal; the id of a withdrawal: the nonce \
-             was used for it; start: this nonce is the next one of the gas admin, and those below it were used for \
-             no open withdrawal; fill: the nonces are free, and each gets an empty transfer, so that transactions \
-             with higher nonces can be mined",
-        ))
-        .arg(reason_flag().required(false))
-        .arg(dry_run_flag())
-        .args(remote::flags_of_both())
+/// Lists the undecided nonces of gas admins, or records an operator's decision about nonces
+#[derive(Debug, Args)]
+pub(crate) struct NonceArgs {
+    /// Id of the gas admin's service
+    #[arg(requires = "decision")]
+    service: Option<ServiceId>,
+    /// The nonce, or the first and the last of several
+    #[arg(value_name = "NONCE|FIRST-LAST", value_parser = parse_nonces)]
+    nonce: Option<Nonces>,
+    /// elsewhere: the undecided nonces were used for no open withdrawal; the id of a withdrawal: the nonce was used for
+    /// it; start: this nonce is the next one of the gas admin, and those below it were used for no open withdrawal;
+    /// fill: the nonces are free, and each gets an empty transfer, so that transactions with higher nonces can be mined
+    #[arg(requires = "reason", value_parser = parse_decision)]
+    decision: Option<NonceDecision>,
+    /// Reason, for the log of operators' actions
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    run: DryRun,
+    #[command(flatten)]
+    source: SourceArgs,
 }
 
 fn parse_nonces(text: &str) -> Result<Nonces, String> {
@@ -76,21 +71,16 @@ fn parse_decision(text: &str) -> Result<NonceDecision, String> {
     })
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    remote::check_withdrawals(matches)?;
-    let decided = (
-        matches.get_one::<ServiceId>("service"),
-        matches.get_one::<Nonces>("nonce"),
-        matches.get_one::<NonceDecision>("decision"),
-    );
-    match decided {
-        (Some(service), Some(nonces), Some(decision)) => decide(matches, service, nonces, decision),
-        _ => list(matches),
+pub(crate) fn run(args: &NonceArgs) -> Result<ExitCode, Failure> {
+    remote::check_withdrawals(&args.source)?;
+    match (&args.service, &args.nonce, &args.decision) {
+        (Some(service), Some(nonces), Some(decision)) => decide(args, service, nonces, decision),
+        _ => list(args),
     }
 }
 
-fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let undecided = Server::to_read(matches)?.client.get("/v1/nonces", &[])?;
+fn list(args: &NonceArgs) -> Result<ExitCode, Failure> {
+    let undecided = Server::to_read(&args.source)?.client.get("/v1/nonces", &[])?;
     for nonce in undecided["data"].as_array().into_iter().flatten() {
         let (service, reason) = (field(nonce, "service_id"), field(nonce, "reason"));
         print_stdout(format_args!("{service} {} {reason}", field(nonce, "nonce")));
@@ -99,7 +89,7 @@ fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 fn decide(
-    matches: &ArgMatches,
+    args: &NonceArgs,
     service: &ServiceId,
     nonces: &Nonces,
     decision: &NonceDecision,
@@ -114,13 +104,12 @@ fn decide(
         }
     };
     let path = remote::action_path("services", service.as_str(), &format!("nonces/{action}"));
-    let server = Server::to_act(matches)?;
-    let done = server.act(matches, &path, &[], fields);
+    let asked = Asked { reason: args.reason.clone().unwrap_or_default(), run: args.run };
+    let done = Server::to_act(&args.source)?.act(&asked, &path, &[], fields);
     let done = done.map_err(|error| Server::failed(error).about(service.as_str()))?;
     let changed = &done["changed"];
-    let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
     let (before, after) = (field(changed, "from"), field(changed, "to"));
-    print_stdout(format_args!("{would}{service}: {before} -> {after}"));
+    print_stdout(format_args!("{}{service}: {before} -> {after}", args.run.would()));
     Ok(ExitCode::SUCCESS)
 }
 

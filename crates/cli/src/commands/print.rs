@@ -3,7 +3,14 @@ use std::{
     io::{IsTerminal, Write, stderr, stdout},
 };
 
+use serde_json::Value;
+
 use super::printable::printable_lines;
+
+/// Prints JSON for programs.
+pub(crate) fn print_json(document: &Value) {
+    print_stdout(format_args!("{document:#}"));
+}
 
 /// Prints a line to standard output. A closed output does not stop the command.
 pub(crate) fn print_stdout(line: impl Display) {

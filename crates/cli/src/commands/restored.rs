@@ -2,62 +2,50 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use grid_batch_store::Store;
 use serde_json::json;
 
 use crate::commands::{
+    arguments::ActionArgs,
     failure::Failure,
-    flags,
-    operator::{is_dry_run, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, Source, field},
+    remote::{Server, Source, field},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("restored")
-        .about(
-            "Puts every open batch of a restored database in doubt, because it may have been sent in the lost \
-             time",
-        )
-        .arg(
-            Arg::new("even-if-running")
-                .long("even-if-running")
-                .action(ArgAction::SetTrue)
-                .help("Do not refuse while instances run"),
-        )
-        .arg(
-            Arg::new("nothing-lost")
-                .long("nothing-lost")
-                .action(ArgAction::SetTrue)
-                .conflicts_with("even-if-running")
-                .help(
-                    "The database was moved with every commit, such as by pg_upgrade or a dump of a \
-                     stopped server: put nothing in doubt",
-                ),
-        )
-        .args(remote::action_flags())
+/// Puts every open batch of a restored database in doubt, because it may have been sent in the lost time
+#[derive(Debug, Args)]
+pub(crate) struct RestoredArgs {
+    /// Do not refuse while instances run
+    #[arg(long)]
+    even_if_running: bool,
+    #[arg(
+        long,
+        conflicts_with = "even_if_running",
+        help = "The database was moved with every commit, such as by pg_upgrade or a dump of a stopped server: put \
+                nothing in doubt"
+    )]
+    nothing_lost: bool,
+    #[command(flatten)]
+    action: ActionArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = match Source::of(matches) {
-        Source::Server => Server::of(matches)?,
+pub(crate) fn run(args: &RestoredArgs) -> Result<ExitCode, Failure> {
+    let ActionArgs { asked, output, source } = &args.action;
+    let server = match Source::of(source) {
+        Source::Server => Server::of(&source.server)?,
         // The command itself decides about lost commits, so the store does not look for them.
-        Source::Database => Server::over(flags::load(matches)?, Store::open_restored)?,
+        Source::Database => Server::over(source.settings.load()?, Store::open_restored)?,
     };
-    let nothing_lost = matches.get_flag("nothing-lost");
-    let fields = json!({
-        "nothing_lost": nothing_lost,
-        "even_if_running": matches.get_flag("even-if-running"),
-    });
-    let done = server.act(matches, "/v1/database/restored", &[], fields);
+    let fields =
+        json!({ "nothing_lost": args.nothing_lost, "even_if_running": args.even_if_running });
+    let done = server.act(asked, "/v1/database/restored", &[], fields);
     let done = done.map_err(Server::failed)?;
-    if wants_json(matches) {
-        print_json(&done);
+    if output.prints(|| done.clone()) {
         return Ok(ExitCode::SUCCESS);
     }
-    let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
-    if nothing_lost {
+    let would = asked.run.would();
+    if args.nothing_lost {
         print_stdout(format_args!("{would}recorded where the database is; no batch is in doubt"));
         return Ok(ExitCode::SUCCESS);
     }

@@ -2,38 +2,36 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use clap::{Arg, ArgMatches, Command};
+use clap::Args;
+use humantime::parse_duration;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::{DryRun, Output, SourceArgs},
     failure::Failure,
-    operator::{dry_run_flag, is_dry_run, json_flag, print_json, wants_json},
     print::print_stdout,
     remote::{self, Server, field},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("retention")
-        .about(
-            "Removes batches that ended long ago, with all that is stored about them; if a client sends a removed \
-             batch again, it is submitted as a new one",
-        )
-        .arg(
-            Arg::new("older-than")
-                .long("older-than")
-                .value_name("TIME")
-                .value_parser(|text: &str| humantime::parse_duration(text))
-                .help("How long ago the batches ended, such as 30d [default: retention.after]"),
-        )
-        .arg(dry_run_flag())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+/// Removes batches that ended long ago, with all that is stored about them; if a client sends a removed batch again, it
+/// is submitted as a new one
+#[derive(Debug, Args)]
+pub(crate) struct RetentionArgs {
+    /// How long ago the batches ended, such as 30d [default: retention.after]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    older_than: Option<Duration>,
+    #[command(flatten)]
+    run: DryRun,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    source: SourceArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::to_act(matches)?;
-    let older_than = matches.get_one::<Duration>("older-than").map(whole_seconds);
-    let fields = json!({ "older_than_seconds": older_than, "dry_run": is_dry_run(matches) });
+pub(crate) fn run(args: &RetentionArgs) -> Result<ExitCode, Failure> {
+    let server = Server::to_act(&args.source)?;
+    let (older_than, dry_run) = (args.older_than.as_ref().map(whole_seconds), args.run.dry_run);
+    let fields = json!({ "older_than_seconds": older_than, "dry_run": dry_run });
     let mut removed = 0;
     let mut report = loop {
         let report = server.client.post("/v1/database/remove-ended", &[], &fields);
@@ -44,10 +42,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
     };
     report["batches"] = removed.into();
-    if wants_json(matches) {
-        print_json(&report);
-    } else {
-        print_stdout(in_words(&report, is_dry_run(matches)));
+    if !args.output.prints(|| report.clone()) {
+        print_stdout(in_words(&report, dry_run));
     }
     Ok(ExitCode::SUCCESS)
 }

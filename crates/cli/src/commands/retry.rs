@@ -2,43 +2,35 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser};
+use clap::Args;
 use grid_batch_core::ServiceId;
 use grid_batch_core::operators::OperatorVerb;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::ActionArgs,
     failure::Failure,
-    operator::{
-        BatchName, NamedBatches, ServiceSelection, Word, is_dry_run, print_json, wants_json,
-    },
+    operator::{BatchName, NamedBatches, ServiceSelection, Word},
     print::{print_stderr, print_stdout},
     remote::{self, Server, field},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("retry")
-        .about("Ends the delays of batches that the ledger did not accept: they are sent again now")
-        .long_about(
-            "Ends the delays of batches that the ledger did not accept, even a delay that the ledger asked for, \
-             and the holds of batches that it refused repeatedly: they are sent again now. A running server finds \
-             them within a second. A batch that an operator holds stays held: use `release`. Services with rows \
-             that another transaction has locked are left out, and the exit code is 1: run the command again.",
-        )
-        .arg(
-            Arg::new("batch")
-                .num_args(1..)
-                .value_name("SERVICE|BATCH")
-                .value_parser(ValueParser::new(str::parse::<Word>))
-                .required_unless_present("all")
-                .conflicts_with("all")
-                .help(
-                    "Ids of services, to end all their delays; or ids of batches, or their first characters. Name \
-                     a batch as ID@ATTEMPT if its id is not hex digits",
-                ),
-        )
-        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("All services"))
-        .args(remote::action_flags())
+/// Ends the delays of batches that the ledger did not accept: they are sent again now
+///
+/// It also ends a delay that the ledger asked for, and the holds of batches that it refused repeatedly. A running server
+/// finds the batches within a second. A batch that an operator holds stays held: use `release`. Services with rows that
+/// another transaction has locked are left out, and the exit code is 1: run the command again.
+#[derive(Debug, Args)]
+pub(crate) struct RetryArgs {
+    /// Ids of services, to end all their delays; or ids of batches, or their first characters. Name a batch as
+    /// ID@ATTEMPT if its id is not hex digits
+    #[arg(value_name = "SERVICE|BATCH", required_unless_present = "all", conflicts_with = "all")]
+    batch: Vec<Word>,
+    /// All services
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    action: ActionArgs,
 }
 
 /// The services or batches that the arguments name.
@@ -48,9 +40,9 @@ enum Named {
 }
 
 impl Named {
-    fn of(matches: &ArgMatches) -> Result<Self, Failure> {
+    fn of(words: &[Word]) -> Result<Self, Failure> {
         let (mut services, mut names) = (Vec::new(), Vec::<BatchName>::new());
-        for word in matches.get_many::<Word>("batch").into_iter().flatten() {
+        for word in words {
             match word {
                 Word::Batch(name) => names.push(name.clone()),
                 Word::Service(ServiceSelection::One(service)) => services.push(service.clone()),
@@ -74,10 +66,10 @@ impl Named {
     }
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match Named::of(matches)? {
-        Named::Batches(named) => remote::act_on_each(matches, OperatorVerb::Retry, &named),
-        Named::Services(services) => retry_services(matches, &services),
+pub(crate) fn run(RetryArgs { batch, action, .. }: &RetryArgs) -> Result<ExitCode, Failure> {
+    match Named::of(batch)? {
+        Named::Batches(named) => remote::act_on_each(action, OperatorVerb::Retry, &named),
+        Named::Services(services) => retry_services(action, &services),
     }
 }
 
@@ -90,8 +82,8 @@ struct Ended {
 }
 
 /// Retries the delayed batches of services, page by page.
-fn retry_services(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitCode, Failure> {
-    let server = Server::to_act(matches)?;
+fn retry_services(args: &ActionArgs, services: &[ServiceId]) -> Result<ExitCode, Failure> {
+    let server = Server::to_act(&args.source)?;
     let mut filters: Vec<_> = services
         .iter()
         .map(|service| json!({ "state": "delayed", "service_id": service.as_str() }))
@@ -107,7 +99,7 @@ fn retry_services(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitCo
             if !after.is_null() {
                 fields["after"] = after;
             }
-            let page = server.act(matches, "/v1/batches/actions", &[], fields);
+            let page = server.act(&args.asked, "/v1/batches/actions", &[], fields);
             let page = page.map_err(Server::failed)?;
             ended.add(&page);
             after = page["next"].clone();
@@ -116,7 +108,7 @@ fn retry_services(matches: &ArgMatches, services: &[ServiceId]) -> Result<ExitCo
             }
         }
     }
-    print(matches, &ended)
+    print(args, &ended)
 }
 
 impl Ended {
@@ -131,22 +123,21 @@ impl Ended {
     }
 }
 
-fn print(matches: &ArgMatches, ended: &Ended) -> Result<ExitCode, Failure> {
+fn print(args: &ActionArgs, ended: &Ended) -> Result<ExitCode, Failure> {
+    let dry_run = args.asked.is_dry_run();
     let code = if ended.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    if wants_json(matches) {
-        let batch = |(service, batch): &(String, String)| json!({ "service_id": service, "batch_id": batch });
-        print_json(&json!({
-            "dry_run": is_dry_run(matches),
-            "batches": ended.batches.iter().map(batch).collect::<Vec<_>>(),
-            "refused": ended.refused,
-        }));
+    let batch =
+        |(service, batch): &(String, String)| json!({ "service_id": service, "batch_id": batch });
+    let batches = || ended.batches.iter().map(batch).collect::<Vec<_>>();
+    let json = || json!({ "dry_run": dry_run, "batches": batches(), "refused": ended.refused });
+    if args.output.prints(json) {
         return Ok(code);
     }
     for (service, batch) in &ended.batches {
         print_stdout(format_args!("{service} {batch}"));
     }
     match (ended.batches.len(), ended.refused.len()) {
-        (count, _) if is_dry_run(matches) => {
+        (count, _) if dry_run => {
             print_stdout(format_args!("nothing changed: the delays of {count} batches would end"));
         }
         (0, 0) => print_stdout("nothing is delayed"),

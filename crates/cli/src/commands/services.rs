@@ -2,34 +2,31 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::RemoteArgs,
     failure::Failure,
-    operator::{print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, Table, age, field},
+    remote::{Server, Table, age, field, given},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("services")
-        .about("Lists the services of a running server that have open batches, and what stops them")
-        .arg(
-            Arg::new("all")
-                .long("all")
-                .action(ArgAction::SetTrue)
-                .help("Also services without an open batch"),
-        )
-        .args(remote::flags())
+/// Lists the services of a running server that have open batches, and what stops them
+#[derive(Debug, Args)]
+pub(crate) struct ServicesArgs {
+    /// Also services without an open batch
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let idle = matches.get_flag("all").then_some(("idle", "true"));
-    let (services, _) = server.read_list("/v1/services", &Vec::from_iter(idle), usize::MAX)?;
-    if wants_json(matches) {
-        print_json(&json!({"services": services}));
+pub(crate) fn run(args: &ServicesArgs) -> Result<ExitCode, Failure> {
+    let server = Server::of(&args.remote.server)?;
+    let filters = given([("idle", args.all.then_some("true"))]);
+    let (services, _) = server.read_list("/v1/services", &filters, usize::MAX)?;
+    if args.remote.output.prints(|| json!({"services": services})) {
         return Ok(ExitCode::SUCCESS);
     }
     if services.is_empty() {

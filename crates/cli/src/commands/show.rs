@@ -2,41 +2,42 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 use grid_batch_client::ClientError;
 use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::ReadArgs,
     explain::explain_service,
     failure::Failure,
-    operator::{
-        NamedBatches, ServiceSelection, Word, batch_arguments, json_flag, print_json, wants_json,
-    },
+    operator::{BatchesArgs, NamedBatches, Word},
     print::print_stdout,
-    remote::{self, Server, field, gas_text, position, print_line, print_time, state_text},
+    remote::{Server, field, gas_text, position, print_line, print_time, state_text},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("show")
-        .about("Shows what is stored about batches: their state, why they wait, and their attempts")
-        .long_about(
-            "Shows what is stored about batches: their state, why they wait, and their attempts. If only a \
-             service or a gas admin is named, shows the service. Needs only read permission.",
-        )
-        .args(batch_arguments())
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+/// Shows what is stored about batches: their state, why they wait, and their attempts
+///
+/// If only a service or a gas admin is named, shows the service. Needs only read permission.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    batches: BatchesArgs,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::to_read(matches)?;
-    if let Some(service) = only_service(matches)
+pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
+    let server = Server::to_read(&args.read.source)?;
+    if let [Word::Service(service)] = &args.batches.batch[..]
         && let Some(explained) = explain_service(&server, service)?
     {
-        return show_service(matches, &explained);
+        if !args.read.output.prints(|| explained.clone()) {
+            print_service(&explained);
+        }
+        return Ok(ExitCode::SUCCESS);
     }
-    let NamedBatches { service, names } = NamedBatches::of(matches)?;
+    let NamedBatches { service, names } = NamedBatches::of(&args.batches, None)?;
     let service = service.map(|service| service.to_string());
     let mut batches: Vec<Value> = Vec::new();
     for name in &names {
@@ -47,8 +48,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             batches.push(batch);
         }
     }
-    if wants_json(matches) {
-        print_json(&json!({ "batches": batches }));
+    if args.read.output.prints(|| json!({ "batches": batches })) {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(database) = &server.database {
@@ -76,21 +76,8 @@ fn read(server: &Server, id: &ItemIdPrefix, service: Option<&str>) -> Result<Val
     Ok(batch)
 }
 
-/// The service, if the arguments name one and no batch.
-fn only_service(matches: &ArgMatches) -> Option<&ServiceSelection> {
-    let words: Vec<&Word> = matches.get_many::<Word>("batch").into_iter().flatten().collect();
-    match words.as_slice() {
-        [Word::Service(service)] => Some(service),
-        _ => None,
-    }
-}
-
-/// Shows a service: what is open, and why it waits.
-fn show_service(matches: &ArgMatches, explained: &Value) -> Result<ExitCode, Failure> {
-    if wants_json(matches) {
-        print_json(explained);
-        return Ok(ExitCode::SUCCESS);
-    }
+/// What is open in a service, and why it waits.
+fn print_service(explained: &Value) {
     let service = &explained["service"];
     for (name, label) in [
         ("service_id", "service"),
@@ -107,7 +94,6 @@ fn show_service(matches: &ArgMatches, explained: &Value) -> Result<ExitCode, Fai
         print_line("gas", &gas_text(&explained["gas"]));
     }
     print_line("why", &field(explained, "text"));
-    Ok(ExitCode::SUCCESS)
 }
 
 fn print(batch: &Value) {

@@ -8,93 +8,78 @@ use std::{
     time::Duration,
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use grid_batch_client::{AcceptedBatch, BatchStatus};
 use grid_batch_core::ItemId;
 use grid_batch_protocol::CylinderToken;
 use serde_json::json;
 
 use crate::commands::{
+    arguments::RemoteArgs,
     exit::Exit,
     failure::Failure,
     key,
-    operator::{print_json, wants_json},
     print::{print_stderr, print_stdout},
-    remote::{self, ProgressLine, Retries, Server, timeout_flag},
+    remote::{ProgressLine, Retries, Server, TimeoutArg},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("submit")
-        .about("Submits lists of batches to a running server")
-        .long_about(
-            "Submits lists of batches to a running server, one request for each file, and prints the id of each \
-             batch once it is stored. While the server is busy, the request is repeated.\n\n\
-             Exit codes: 0 if all batches are stored or, with --wait, committed; 1 if one is invalid or refused; \
-             2 for wrong arguments; 3 if --timeout has passed; 4 if the server does not answer. A batch can be \
-             submitted again without harm, unless --new is given.",
-        )
-        .arg(
-            Arg::new("file")
-                .required(true)
-                .num_args(1..)
-                .value_name("FILE")
-                .help("Files with lists of batches, as `grid-batch batch make` writes them; - for standard input"),
-        )
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("SERVICE")
-                .help("The service that gets the batches [default: the ledger's only one]"),
-        )
-        .arg(
-            Arg::new("label")
-                .long("label")
-                .value_name("TEXT")
-                .help("A text to find the batches by"),
-        )
-        .arg(Arg::new("new").long("new").action(ArgAction::SetTrue).help(
-            "Declares that the ledger has never committed the batches; without it, a Scabbard batch that is not \
-             proved to be new is held",
-        ))
-        .arg(
-            Arg::new("key")
-                .long("key")
-                .value_name("FILE")
-                .value_parser(clap::value_parser!(PathBuf))
-                .conflicts_with("token-file")
-                .help(
-                    "File with a secret key that the Splinter node accepts, as `grid-batch key new` writes it; for a \
-                     server with access.mode = ledger_keys",
-                ),
-        )
-        .arg(
-            Arg::new("wait")
-                .long("wait")
-                .action(ArgAction::SetTrue)
-                .help("Wait until all batches have ended"),
-        )
-        .arg(timeout_flag())
-        .args(remote::flags())
+/// Submits lists of batches to a running server
+///
+/// Sends one request for each file, and prints the id of each batch once it is stored. While the server is busy, the
+/// request is repeated.
+///
+/// Exit codes: 0 if all batches are stored or, with --wait, committed; 1 if one is invalid or refused; 2 for wrong
+/// arguments; 3 if --timeout has passed; 4 if the server does not answer. A batch can be submitted again without harm,
+/// unless --new is given.
+#[derive(Debug, Args)]
+pub(crate) struct SubmitArgs {
+    /// Files with lists of batches, as `grid-batch batch make` writes them; - for standard input
+    #[arg(required = true)]
+    file: Vec<String>,
+    /// The service that gets the batches [default: the ledger's only one]
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<String>,
+    /// A text to find the batches by
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Declares that the ledger has never committed the batches; without it, a Scabbard batch that is not proved to be
+    /// new is held
+    #[arg(long)]
+    new: bool,
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "token_file",
+        help = "File with a secret key that the Splinter node accepts, as `grid-batch key new` writes it; for a \
+                server with access.mode = ledger_keys"
+    )]
+    key: Option<PathBuf>,
+    /// Wait until all batches have ended
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    timeout: TimeoutArg,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = match matches.get_one::<PathBuf>("key") {
+pub(crate) fn run(args: &SubmitArgs) -> Result<ExitCode, Failure> {
+    let server = match &args.key {
         Some(file) => {
             let token = CylinderToken::new(&key::read(file)?);
-            Server::with_token(matches, format!("Cylinder:{}", token.as_str()))?
+            Server::with_token(&args.remote.server, format!("Cylinder:{}", token.as_str()))?
         }
-        None => Server::of(matches)?,
+        None => Server::of(&args.remote.server)?,
     };
-    let submission = SubmitRequest { server, matches, retries: Retries::of(matches) };
+    let submission = SubmitRequest { server, args, retries: args.timeout.retries() };
     let mut submitted = Vec::new();
-    let files: Vec<_> = matches.get_many::<String>("file").into_iter().flatten().collect();
     let mut progress = ProgressLine::start();
-    for (number, file) in files.iter().enumerate() {
-        progress.show(number, files.len(), "files are submitted");
+    for (number, file) in args.file.iter().enumerate() {
+        progress.show(number, args.file.len(), "files are submitted");
         submitted.extend(submission.submit(file)?);
     }
     drop(progress);
-    if !matches.get_flag("wait") {
+    if !args.wait {
         submission.print_submitted(&submitted);
         return Ok(ExitCode::SUCCESS);
     }
@@ -112,22 +97,18 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 struct SubmitRequest<'a> {
     server: Server,
-    matches: &'a ArgMatches,
+    args: &'a SubmitArgs,
     retries: Retries,
 }
 
 impl SubmitRequest<'_> {
-    fn text(&self, name: &str) -> Option<&str> {
-        self.matches.get_one::<String>(name).map(String::as_str)
-    }
-
     fn submit(&self, file: &str) -> Result<Vec<AcceptedBatch>, Failure> {
         let list =
             read(file).map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
-        let client = &self.server.client;
-        let (service, label) = (self.text("service"), self.text("label"));
-        let is_new = self.matches.get_flag("new");
-        let submitted = self.retries.run(|| client.submit(&list, service, label, is_new));
+        let SubmitArgs { service, label, new, .. } = self.args;
+        let (service, label) = (service.as_deref(), label.as_deref());
+        let submit = || self.server.client.submit(&list, service, label, *new);
+        let submitted = self.retries.run(submit);
         submitted.map_err(|error| Failure::from(error).about(file))
     }
 
@@ -153,12 +134,12 @@ impl SubmitRequest<'_> {
         mut show: impl FnMut(usize),
     ) -> Result<Vec<BatchStatus>, Failure> {
         const SECOND: Duration = Duration::from_secs(1);
-        let client = &self.server.client;
+        let (client, service) = (&self.server.client, self.args.service.as_deref());
         let longest = if stderr().is_terminal() { SECOND } else { Duration::MAX };
         loop {
             let left = self.retries.left();
             let wait = (left >= SECOND).then_some(left.min(longest));
-            let statuses = self.retries.run(|| client.statuses(ids, self.text("service"), wait))?;
+            let statuses = self.retries.run(|| client.statuses(ids, service, wait))?;
             let ended = statuses.iter().filter(|status| status.has_ended()).count();
             show(ended);
             if wait.is_none() || ended == statuses.len() {
@@ -168,20 +149,18 @@ impl SubmitRequest<'_> {
     }
 
     fn print_submitted(&self, submitted: &[AcceptedBatch]) {
-        if wants_json(self.matches) {
-            let batch =
-                |it: &AcceptedBatch| json!({"id": it.id.to_string(), "service_id": it.service_id});
-            return print_json(
-                &json!({"batches": submitted.iter().map(batch).collect::<Vec<_>>()}),
-            );
+        let batch =
+            |it: &AcceptedBatch| json!({"id": it.id.to_string(), "service_id": it.service_id});
+        let batches = || submitted.iter().map(batch).collect::<Vec<_>>();
+        if !self.args.remote.output.prints(|| json!({"batches": batches()})) {
+            submitted.iter().for_each(|batch| print_stdout(batch.id));
         }
-        submitted.iter().for_each(|batch| print_stdout(batch.id));
     }
 
     fn print_statuses(&self, statuses: &[BatchStatus]) {
-        if wants_json(self.matches) {
-            let batches: Vec<_> = statuses.iter().map(|status| status.json.clone()).collect();
-            return print_json(&json!({"batches": batches}));
+        let batches = || statuses.iter().map(|status| status.json.clone()).collect::<Vec<_>>();
+        if self.args.remote.output.prints(|| json!({"batches": batches()})) {
+            return;
         }
         for status in statuses {
             let error = status.error().filter(|_| !status.is_committed());

@@ -5,87 +5,55 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Args, Subcommand};
 use grid_batch_core::tokens::AccessScope;
 use grid_batch_service::{AccessToken, ServicePattern};
 use humantime::{format_rfc3339_seconds, parse_duration};
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::{ActionArgs, ReadArgs},
     failure::Failure,
-    operator::{is_dry_run, json_flag, print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, action_path, age, field},
+    remote::{Server, action_path, age, field},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("token")
-        .about("Creates, lists and revokes the tokens with which clients use the HTTP interface")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(create_command())
-        .subcommand(
-            Command::new("list")
-                .about("Lists all tokens, without their secrets")
-                .arg(json_flag())
-                .args(remote::flags_of_both()),
-        )
-        .subcommand(
-            Command::new("revoke")
-                .about("Revokes a token; every server refuses it within seconds")
-                .arg(
-                    Arg::new("token")
-                        .required(true)
-                        .value_name("TOKEN")
-                        .help("Id or name of the token, as `token list` prints them"),
-                )
-                .args(remote::action_flags()),
-        )
+/// Creates, lists and revokes the tokens with which clients use the HTTP interface
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Creates a token and prints it; it cannot be printed again
+    Create(CreateArgs),
+    /// Lists all tokens, without their secrets
+    List(ReadArgs),
+    /// Revokes a token; every server refuses it within seconds
+    Revoke(RevokeArgs),
 }
 
-fn create_command() -> Command {
-    Command::new("create")
-        .about("Creates a token and prints it; it cannot be printed again")
-        .arg(
-            Arg::new("name")
-                .long("name")
-                .required(true)
-                .value_name("TEXT")
-                .help("Its name, such as that of the program that uses it"),
-        )
-        .arg(
-            Arg::new("scope")
-                .long("scope")
-                .required(true)
-                .value_name("SCOPES")
-                .value_delimiter(',')
-                .action(ArgAction::Append)
-                .value_parser(|text: &str| text.parse::<AccessScope>())
-                .help(
-                    "What it allows, separated by commas: submit (batches, withdrawals), read (statuses and \
-                     lists) and operate (what operators do). No scope includes another one",
-                ),
-        )
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("PATTERN")
-                .action(ArgAction::Append)
-                .value_parser(|text: &str| text.parse::<ServicePattern>())
-                .help(
-                    "Services that it is for, with * for any characters; can be given several times [default: *, \
-                     all]",
-                ),
-        )
-        .arg(
-            Arg::new("expires")
-                .long("expires")
-                .value_name("TIME")
-                .default_value("90d")
-                .value_parser(parse_expiry)
-                .help("Time after which it expires, such as 90d or 12h; or never"),
-        )
-        .args(remote::action_flags())
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// Its name, such as that of the program that uses it
+    #[arg(long, value_name = "TEXT")]
+    name: String,
+    /// What it allows, separated by commas: submit (batches, withdrawals), read (statuses and lists) and operate (what
+    /// operators do). No scope includes another one
+    #[arg(long, value_name = "SCOPES", required = true, value_delimiter = ',')]
+    scope: Vec<AccessScope>,
+    /// Services that it is for, with * for any characters; can be given several times [default: *, all]
+    #[arg(long, value_name = "PATTERN")]
+    service: Vec<ServicePattern>,
+    /// Time after which it expires, such as 90d or 12h; or never
+    #[arg(long, value_name = "TIME", default_value = "90d", value_parser = parse_expiry)]
+    expires: Expiry,
+    #[command(flatten)]
+    action: ActionArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// Id or name of the token, as `token list` prints them
+    token: String,
+    #[command(flatten)]
+    action: ActionArgs,
 }
 
 /// `None`: never.
@@ -105,30 +73,29 @@ fn parse_expiry(text: &str) -> Result<Expiry, String> {
     }
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("create", matches)) => create(matches),
-        Some(("list", matches)) => list(matches),
-        Some(("revoke", matches)) => revoke(matches),
-        _ => Err(Failure::new("there is no such command; see grid-batch token --help")),
+pub(crate) fn run(command: &TokenCommand) -> Result<ExitCode, Failure> {
+    match command {
+        TokenCommand::Create(args) => create(args),
+        TokenCommand::List(args) => list(args),
+        TokenCommand::Revoke(args) => revoke(args),
     }
 }
 
-fn create(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let services = matches.get_many::<ServicePattern>("service").into_iter().flatten();
-    let scopes = matches.get_many::<AccessScope>("scope").into_iter().flatten();
-    let expiry = matches.get_one::<Expiry>("expires").and_then(|expiry| expiry.0);
+fn create(args: &CreateArgs) -> Result<ExitCode, Failure> {
+    let ActionArgs { asked, output, source } = &args.action;
+    let expires_at = |after| format_rfc3339_seconds(SystemTime::now() + after).to_string();
     let fields = json!({
-        "name": matches.get_one::<String>("name"),
-        "scopes": scopes.map(|scope| scope.as_str()).collect::<Vec<_>>(),
-        "services": services.map(ToString::to_string).collect::<Vec<_>>(),
-        "expires_at": expiry.map(|after| format_rfc3339_seconds(SystemTime::now() + after).to_string()),
+        "name": args.name,
+        "scopes": args.scope.iter().map(|scope| scope.as_str()).collect::<Vec<_>>(),
+        "services": args.service.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "expires_at": args.expires.0.map(expires_at),
     });
-    let created = Server::to_act(matches)?.act(matches, "/v1/tokens", &[], fields);
+    let created = Server::to_act(source)?.act(asked, "/v1/tokens", &[], fields);
     let created = created.map_err(Server::failed)?;
-    if wants_json(matches) {
-        print_json(&created);
-    } else if is_dry_run(matches) {
+    if output.prints(|| created.clone()) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if asked.is_dry_run() {
         let name = field(&created, "name");
         print_stdout(format_args!("nothing changed: the token {name} would be created"));
     } else {
@@ -137,17 +104,18 @@ fn create(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn revoke(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let name = matches.get_one::<String>("token").map_or("", String::as_str);
+fn revoke(RevokeArgs { token: name, action }: &RevokeArgs) -> Result<ExitCode, Failure> {
+    let ActionArgs { asked, output, source } = action;
     // A whole token would be shown in logs.
     if name.parse::<AccessToken>().is_ok() {
         return Err(Failure::new("give the id or the name of the token, not the token itself"));
     }
     let path = action_path("tokens", name, "revoke");
-    let revoked = Server::to_act(matches)?.act(matches, &path, &[], json!({}))?;
-    if wants_json(matches) {
-        print_json(&revoked);
-    } else if is_dry_run(matches) {
+    let revoked = Server::to_act(source)?.act(asked, &path, &[], json!({}))?;
+    if output.prints(|| revoked) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if asked.is_dry_run() {
         print_stdout(format_args!("nothing changed: the token {name} would be revoked"));
     } else {
         print_stdout(format_args!(
@@ -157,11 +125,10 @@ fn revoke(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::to_read(matches)?;
+fn list(args: &ReadArgs) -> Result<ExitCode, Failure> {
+    let server = Server::to_read(&args.source)?;
     let (tokens, _) = server.read_list("/v1/tokens", &[], usize::MAX)?;
-    if wants_json(matches) {
-        print_json(&json!({ "tokens": tokens }));
+    if args.output.prints(|| json!({ "tokens": tokens })) {
         return Ok(ExitCode::SUCCESS);
     }
     for token in &tokens {

@@ -23,5 +23,6 @@ pub(crate) fn print(error: &Error, arguments: &[OsString]) -> ExitCode {
 }
 
 fn may_hold_secret(argument: &str) -> bool {
-    argument.contains("://") || argument.contains('@') || argument.to_lowercase().contains("pass")
+    let argument = argument.to_lowercase();
+    ["://", "@", "pass", "header:"].iter().any(|part| argument.contains(part))
 }

@@ -2,120 +2,100 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser, value_parser};
+use clap::{Args, Subcommand};
 use grid_batch_core::ServiceId;
 use grid_batch_core::events::EventKind;
-use grid_batch_core::webhooks::{WebhookId, check_webhook_url};
+use grid_batch_core::webhooks::check_webhook_url;
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::{ActionArgs, Asked, ReadArgs, SourceArgs},
     failure::Failure,
-    operator::{
-        dry_run_flag, is_dry_run, json_flag, print_json, print_wrapped, reason, reason_flag,
-        wants_json,
-    },
+    operator::print_wrapped,
     print::print_stdout,
-    remote::{self, Server, age, field, time_until},
+    remote::{Server, age, field, given, time_until},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("webhooks")
-        .visible_alias("webhook")
-        .about("Lists, creates and removes webhooks, and sends failed messages again")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("list")
-                .about("Lists the webhooks and the state of their delivery; with --database, needs only read permission")
-                .arg(json_flag())
-                .args(remote::flags_of_both()),
-        )
-        .subcommand(create_command())
-        .subcommand(
-            Command::new("remove")
-                .about("Removes a webhook, with the messages that failed")
-                .arg(id_argument())
-                .arg(reason_flag())
-                .arg(dry_run_flag())
-                .args(remote::flags_of_both()),
-        )
-        .subcommand(
-            Command::new("failed")
-                .about("Lists the messages that were given up; with --database, needs only read permission")
-                .arg(id_argument())
-                .arg(json_flag())
-                .args(remote::flags_of_both()),
-        )
-        .subcommand(
-            Command::new("redeliver")
-                .about("Sends messages again that were given up, and enables the webhook")
-                .long_about(
-                    "Sends messages again that were given up, all or one. An event that waits is tried at once, \
-                     and a webhook whose receiver answered with 410 is enabled. The running server sends them.",
-                )
-                .arg(id_argument())
-                .arg(
-                    Arg::new("failed")
-                        .long("failed")
-                        .value_name("ID")
-                        .value_parser(value_parser!(i64))
-                        .help("Only this message, by the id that `webhooks failed` prints"),
-                )
-                .arg(reason_flag())
-                .arg(dry_run_flag())
-                .args(remote::flags_of_both()),
-        )
+/// Lists, creates and removes webhooks, and sends failed messages again
+#[derive(Debug, Subcommand)]
+pub(crate) enum WebhookCommand {
+    /// Lists the webhooks and the state of their delivery; with --database, needs only read permission
+    List(ReadArgs),
+    /// Creates a webhook, and prints its secret, which is not shown again
+    Create(CreateArgs),
+    /// Removes a webhook, with the messages that failed
+    Remove(RemoveArgs),
+    /// Lists the messages that were given up; with --database, needs only read permission
+    Failed(FailedArgs),
+    /// Sends messages again that were given up, and enables the webhook
+    ///
+    /// Sends all or one. An event that waits is tried at once, and a webhook whose receiver answered with 410 is
+    /// enabled. The running server sends them.
+    Redeliver(RedeliverArgs),
 }
 
-fn create_command() -> Command {
-    Command::new("create")
-        .about("Creates a webhook, and prints its secret, which is not shown again")
-        .arg(Arg::new("address").value_name("URL").required(true).help("Where the events are sent"))
-        .arg(
-            Arg::new("service")
-                .long("service")
-                .value_name("ID")
-                .action(ArgAction::Append)
-                .value_parser(value_parser!(ServiceId))
-                .help("Only events of this service; may be given several times"),
-        )
-        .arg(
-            Arg::new("kind")
-                .long("kind")
-                .action(ArgAction::Append)
-                .value_parser(ValueParser::new(str::parse::<EventKind>))
-                .help("Only events of this kind; may be given several times"),
-        )
-        .args(remote::action_flags())
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// Where the events are sent
+    #[arg(value_name = "URL")]
+    address: String,
+    /// Only events of this service; may be given several times
+    #[arg(long, value_name = "ID")]
+    service: Vec<ServiceId>,
+    /// Only events of this kind; may be given several times
+    #[arg(long)]
+    kind: Vec<EventKind>,
+    #[command(flatten)]
+    action: ActionArgs,
 }
 
-fn id_argument() -> Arg {
-    Arg::new("id").required(true).value_parser(value_parser!(i64)).help("Id of the webhook")
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArgs {
+    /// Id of the webhook
+    id: i64,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    source: SourceArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let Some((command, matches)) = matches.subcommand() else {
-        return Err(Failure::new("there is no such command; see grid-batch webhooks --help"));
-    };
-    let server = match command {
-        "list" | "failed" => Server::to_read(matches),
-        _ => Server::to_act(matches),
-    }?;
+#[derive(Debug, Args)]
+pub(crate) struct FailedArgs {
+    /// Id of the webhook
+    id: i64,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RedeliverArgs {
+    /// Id of the webhook
+    id: i64,
+    /// Only this message, by the id that `webhooks failed` prints
+    #[arg(long, value_name = "ID")]
+    failed: Option<i64>,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+pub(crate) fn run(command: &WebhookCommand) -> Result<ExitCode, Failure> {
     match command {
-        "list" => list(&server, matches),
-        "create" => create(&server, matches),
-        "remove" => remove(&server, matches),
-        "failed" => failed(&server, matches),
-        _ => redeliver(&server, matches),
+        WebhookCommand::List(args) => list(args),
+        WebhookCommand::Create(args) => create(args),
+        WebhookCommand::Remove(args) => remove(args),
+        WebhookCommand::Failed(args) => failed(args),
+        WebhookCommand::Redeliver(args) => redeliver(args),
     }?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
+fn list(args: &ReadArgs) -> Result<(), Failure> {
+    let server = Server::to_read(&args.source)?;
     let answer = server.client.get("/v1/webhooks", &[])?;
     let webhooks = answer["data"].as_array().map_or(&[][..], Vec::as_slice);
-    if wants_json(matches) {
-        print_json(&json!({ "webhooks": webhooks }));
+    if args.output.prints(|| json!({ "webhooks": webhooks })) {
         return Ok(());
     }
     for webhook in webhooks {
@@ -150,27 +130,22 @@ fn progress(webhook: &Value) -> String {
     if facts.is_empty() { "delivers".to_owned() } else { facts.join("; ") }
 }
 
-fn create(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
-    let url = matches.get_one::<String>("address").cloned().unwrap_or_default();
-    check_webhook_url(&url)?;
-    let mut fields = json!({ "url": url });
-    let services = matches.get_many::<ServiceId>("service").into_iter().flatten();
-    let services: Vec<_> = services.map(ToString::to_string).collect();
-    if !services.is_empty() {
-        fields["services"] = services.into();
+fn create(CreateArgs { address, service, kind, action }: &CreateArgs) -> Result<(), Failure> {
+    let ActionArgs { asked, output, source } = action;
+    check_webhook_url(address)?;
+    let mut fields = json!({ "url": address });
+    if !service.is_empty() {
+        fields["services"] = service.iter().map(ToString::to_string).collect();
     }
-    let kinds = matches.get_many::<EventKind>("kind").into_iter().flatten();
-    let kinds: Vec<_> = kinds.map(ToString::to_string).collect();
-    if !kinds.is_empty() {
-        fields["kinds"] = kinds.into();
+    if !kind.is_empty() {
+        fields["kinds"] = kind.iter().map(ToString::to_string).collect();
     }
-    let created = server.act(matches, "/v1/webhooks", &[], fields)?;
-    if wants_json(matches) {
-        print_json(&created);
+    let created = Server::to_act(source)?.act(asked, "/v1/webhooks", &[], fields)?;
+    if output.prints(|| created.clone()) {
         return Ok(());
     }
-    if is_dry_run(matches) {
-        print_stdout(format_args!("nothing changed: a webhook for {url} would be created"));
+    if asked.is_dry_run() {
+        print_stdout(format_args!("nothing changed: a webhook for {address} would be created"));
         return Ok(());
     }
     print_stdout(format_args!("webhook {} is created", field(&created, "id")));
@@ -178,12 +153,11 @@ fn create(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
     Ok(())
 }
 
-fn remove(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
-    let id = webhook_id(matches);
-    let dry_run = is_dry_run(matches).to_string();
-    let parameters = [("reason", reason(matches)), ("dry_run", &dry_run)];
-    server.client.delete(&format!("/v1/webhooks/{id}"), &parameters)?;
-    if is_dry_run(matches) {
+fn remove(RemoveArgs { id, asked, source }: &RemoveArgs) -> Result<(), Failure> {
+    let dry_run = asked.is_dry_run().to_string();
+    let parameters = [("reason", asked.reason.as_str()), ("dry_run", &dry_run)];
+    Server::to_act(source)?.client.delete(&format!("/v1/webhooks/{id}"), &parameters)?;
+    if asked.is_dry_run() {
         print_stdout(format_args!("nothing changed: webhook {id} would be removed"));
     } else {
         print_stdout(format_args!("webhook {id} is removed"));
@@ -191,11 +165,11 @@ fn remove(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
     Ok(())
 }
 
-fn failed(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
-    let path = format!("/v1/webhooks/{}/failed", webhook_id(matches));
+fn failed(FailedArgs { id, read }: &FailedArgs) -> Result<(), Failure> {
+    let server = Server::to_read(&read.source)?;
+    let path = format!("/v1/webhooks/{id}/failed");
     let (failed, _) = server.read_list(&path, &[], usize::MAX)?;
-    if wants_json(matches) {
-        print_json(&json!({ "failed": failed }));
+    if read.output.prints(|| json!({ "failed": failed })) {
         return Ok(());
     }
     for message in &failed {
@@ -213,17 +187,13 @@ fn failed(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
     Ok(())
 }
 
-fn redeliver(server: &Server, matches: &ArgMatches) -> Result<(), Failure> {
-    let path = format!("/v1/webhooks/{}/redeliver", webhook_id(matches));
-    let failed = matches.get_one::<i64>("failed").map(ToString::to_string);
-    let failed = failed.as_deref().map(|failed| ("failed", failed));
-    let sent = server.act(matches, &path, &Vec::from_iter(failed), json!({}))?;
-    let would = if is_dry_run(matches) { "nothing changed; without --dry-run: " } else { "" };
+fn redeliver(args: &RedeliverArgs) -> Result<(), Failure> {
+    let RedeliverArgs { id, failed, asked, source } = args;
+    let path = format!("/v1/webhooks/{id}/redeliver");
+    let failed = failed.map(|failed| failed.to_string());
+    let failed = given([("failed", failed.as_deref())]);
+    let sent = Server::to_act(source)?.act(asked, &path, &failed, json!({}))?;
     let messages = field(&sent, "messages");
-    print_stdout(format_args!("{would}messages that are sent once more: {messages}"));
+    print_stdout(format_args!("{}messages that are sent once more: {messages}", asked.run.would()));
     Ok(())
-}
-
-fn webhook_id(matches: &ArgMatches) -> WebhookId {
-    WebhookId(matches.get_one::<i64>("id").copied().unwrap_or_default())
 }

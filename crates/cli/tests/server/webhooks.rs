@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::BatchHarness;
 
-const ALLOWED: &[(&str, &str)] = &[("--webhooks-allow-private", "127.0.0.1")];
+const ALLOWED: &[(&str, &str)] = &[("--requests-options", "webhooks=private:127.0.0.1")];
 
 /// What happened to a batch: its kind and the state after.
 fn told(message: &ReceivedMessage) -> (String, String, String) {

@@ -1,12 +1,8 @@
 //! The client, who requests withdrawals and claims a reward.
 
-use std::sync::Mutex;
-
-use grid_batch_http::{HttpClient, HttpOptions, HttpResponse, join};
-use grid_batch_support::lock;
+use grid_batch_client::{Client, ClientError, ClientOptions};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::runtime::Runtime;
 
 use super::plan::{WithdrawalPlan, WithdrawalRequest};
 use crate::DemoError;
@@ -22,87 +18,68 @@ pub(super) struct WithdrawalView {
 }
 
 pub(super) struct WithdrawalClient {
-    http: HttpClient,
-    runtime: Runtime,
-    url: String,
+    client: Client,
     /// The ids of accepted withdrawals, in the order in which they were requested.
-    accepted: Mutex<Vec<String>>,
+    accepted: Vec<String>,
 }
 
 impl WithdrawalClient {
     pub(super) fn new(url: &str) -> Result<Self, DemoError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(DemoError::internal)?;
-        let http = HttpClient::new(&HttpOptions::default()).map_err(DemoError::internal)?;
-        Ok(Self { http, runtime, url: url.to_owned(), accepted: Mutex::default() })
+        Ok(Self { client: client(url)?, accepted: Vec::new() })
     }
 
     /// Sends further requests to this URL.
-    pub(super) fn set_url(&mut self, url: &str) {
-        url.clone_into(&mut self.url);
-    }
-
-    /// Requests withdrawals, one after the other. A repeated request changes nothing.
-    pub(super) fn schedule(&self, requests: &[WithdrawalRequest]) -> Result<(), DemoError> {
-        for request in requests {
-            let answer = self.post("withdrawals", &request.body())?;
-            self.remember(&expect_status(answer, 201)?);
-        }
+    pub(super) fn set_url(&mut self, url: &str) -> Result<(), DemoError> {
+        self.client = client(url)?;
         Ok(())
     }
 
+    /// Requests withdrawals, one after the other. A repeated request changes nothing.
+    pub(super) fn schedule(&mut self, requests: &[WithdrawalRequest]) -> Result<(), DemoError> {
+        requests.iter().try_for_each(|request| self.request("/withdrawals", &request.body()))
+    }
+
     /// Creates a reward and claims it twice for each member. Returns how many claims were refused.
-    pub(super) fn claim_twice(&self, plan: &WithdrawalPlan) -> Result<usize, DemoError> {
-        let reward = expect_status(self.post("rewards", &plan.reward())?, 201)?;
-        let path = format!("rewards/{}/claim", reward["id"].as_str().unwrap_or_default());
+    pub(super) fn claim_twice(&mut self, plan: &WithdrawalPlan) -> Result<usize, DemoError> {
+        let reward = self.client.post("/rewards", &[], &plan.reward())?;
+        let path = format!("/rewards/{}/claim", reward["id"].as_str().unwrap_or_default());
         let mut refused = 0;
         for member in plan.members() {
             let claim = serde_json::json!({ "beneficiary": member });
-            self.remember(&expect_status(self.post(&path, &claim)?, 201)?);
-            expect_status(self.post(&path, &claim)?, 409)?;
-            refused += 1;
+            self.request(&path, &claim)?;
+            match self.client.post(&path, &[], &claim) {
+                Err(ClientError::Refused { status: 409, .. }) => refused += 1,
+                Err(error) => return Err(error.into()),
+                Ok(_) => {
+                    let message = format!("the server has accepted a second claim of {member}");
+                    return Err(DemoError::internal(message));
+                }
+            }
         }
         Ok(refused)
     }
 
     /// All accepted withdrawals as they are now, in the order in which they were requested.
     pub(super) fn withdrawals(&self) -> Result<Vec<WithdrawalView>, DemoError> {
-        let ids = lock(&self.accepted).clone();
-        ids.iter().map(|id| self.withdrawal(id)).collect()
+        self.accepted.iter().map(|id| self.withdrawal(id)).collect()
     }
 
     fn withdrawal(&self, id: &str) -> Result<WithdrawalView, DemoError> {
-        let url = self.endpoint(&format!("withdrawals/{id}"))?;
-        let answer = self.runtime.block_on(self.http.get(&url, &[]));
-        let body = expect_status(answer.map_err(DemoError::internal)?, 200)?;
-        serde_json::from_value(body).map_err(DemoError::internal)
+        let withdrawal = self.client.get(&format!("/withdrawals/{id}"), &[])?;
+        serde_json::from_value(withdrawal).map_err(DemoError::internal)
     }
 
-    fn remember(&self, withdrawal: &Value) {
+    /// Makes a request whose answer is a withdrawal.
+    fn request(&mut self, path: &str, body: &Value) -> Result<(), DemoError> {
+        let withdrawal = self.client.post(path, &[], body)?;
         let id = withdrawal["id"].as_str().unwrap_or_default().to_owned();
-        let mut accepted = lock(&self.accepted);
-        if !accepted.contains(&id) {
-            accepted.push(id);
+        if !self.accepted.contains(&id) {
+            self.accepted.push(id);
         }
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Result<HttpResponse, DemoError> {
-        let headers = [("content-type", "application/json")];
-        let (url, body) = (self.endpoint(path)?, body.to_string());
-        self.runtime.block_on(self.http.post(&url, &headers, body)).map_err(DemoError::internal)
-    }
-
-    fn endpoint(&self, path: &str) -> Result<String, DemoError> {
-        join(&self.url, path).map_err(DemoError::internal)
+        Ok(())
     }
 }
 
-fn expect_status(answer: HttpResponse, status: u16) -> Result<Value, DemoError> {
-    if answer.status != status {
-        return Err(DemoError::UnexpectedAnswer { status: answer.status, text: answer.text() });
-    }
-    let body = answer.body.map_err(DemoError::internal)?;
-    serde_json::from_slice(&body).map_err(DemoError::internal)
+fn client(url: &str) -> Result<Client, ClientError> {
+    Client::new(ClientOptions { url: url.to_owned(), ..ClientOptions::default() })
 }

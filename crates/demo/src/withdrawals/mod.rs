@@ -146,8 +146,7 @@ impl<'a> WithdrawalDemo<'a> {
         self.server.kill()?;
         self.counts.kills += 1;
         self.server = ServerProcess::start(self.options, self.chain, &self.directory)?;
-        self.client.set_url(self.server.url());
-        Ok(())
+        self.client.set_url(self.server.url())
     }
 
     /// Reports an event, and then every change, until `done`.

@@ -98,8 +98,7 @@ impl GasWatch {
     fn nodes(&self) -> Vec<NodeClient> {
         let Some(first) = self.accounts.first() else { return Vec::new() };
         let urls = self.context.nodes.status_urls(first.account.service_id().as_str(), "");
-        let client = |url| NodeClient::new(self.context.watch_http.clone(), url);
-        urls.into_iter().map(client).collect()
+        urls.into_iter().map(|url| self.context.node(url)).collect()
     }
 
     /// Stops at the first balance that cannot be read, because the next node may answer.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use grid_batch_http::{HttpError, TextFrames, WebSocketOptions, open_websocket};
+use grid_batch_http::{HttpError, HttpRequests, TextFrames, WebSocketOptions};
 use log::debug;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -29,11 +29,11 @@ impl HeadSubscription {
         self.frames.is_some()
     }
 
-    pub(super) async fn open_if_due(&mut self, url: &str) {
+    pub(super) async fn open_if_due(&mut self, http: &dyn HttpRequests, url: &str) {
         if self.is_open() || Instant::now() < self.due {
             return;
         }
-        match open(url).await {
+        match open(http, url).await {
             Ok(frames) => self.frames = Some(frames),
             Err(error) => {
                 debug!(
@@ -60,10 +60,10 @@ impl HeadSubscription {
     }
 }
 
-async fn open(url: &str) -> Result<TextFrames, HttpError> {
+async fn open(http: &dyn HttpRequests, url: &str) -> Result<TextFrames, HttpError> {
     let options =
         WebSocketOptions { open_timeout: Duration::from_secs(2), ..WebSocketOptions::default() };
-    let mut frames = open_websocket(url, &[], &[SUBSCRIBE], &options).await?;
+    let mut frames = http.open_websocket(url, &[], &[SUBSCRIBE], &options).await?;
     let answer = tokio::time::timeout(options.open_timeout, frames.next()).await;
     match answer {
         Ok(Some(Ok(text))) if is_subscribed(&text) => Ok(frames),
@@ -84,9 +84,14 @@ fn is_block(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_http::{HttpClient, HttpOptions};
     use grid_batch_test_chain::{Anvil, AnvilOptions, Mining};
 
     use super::*;
+
+    fn http() -> HttpClient {
+        HttpClient::new(&HttpOptions::default()).unwrap()
+    }
 
     #[test]
     fn answer_and_blocks_are_recognized() {
@@ -102,7 +107,7 @@ mod tests {
         let options = AnvilOptions { mining: Mining::Manual, ..AnvilOptions::default() };
         let chain = Anvil::start(&options).unwrap();
         let mut subscription = HeadSubscription::new();
-        subscription.open_if_due(chain.url()).await;
+        subscription.open_if_due(&http(), chain.url()).await;
         assert!(subscription.is_open());
         chain.mine(1).unwrap();
         assert!(subscription.next_block().await);
@@ -113,7 +118,7 @@ mod tests {
         let answer = |_: &str| ("404 Not Found".to_owned(), String::new());
         let server = crate::test_server::TestServer::start(answer).await;
         let mut subscription = HeadSubscription::new();
-        subscription.open_if_due(server.url()).await;
+        subscription.open_if_due(&http(), server.url()).await;
         assert!(!subscription.is_open() && subscription.due > Instant::now());
     }
 }

@@ -2,6 +2,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::future::{join_all, select_all};
 use grid_batch_core::ServiceId;
+use grid_batch_http::HttpRequests;
 use tokio::{
     select,
     sync::{
@@ -62,7 +63,7 @@ impl HeadWatch {
             }
             state.wait_until_watched().await;
             let urls = self.context.nodes.status_urls(service_id, "");
-            state.subscribe(&urls).await;
+            state.subscribe(&*self.context.http, &urls).await;
             state.look(&self.context, &urls).await;
         }
     }
@@ -85,12 +86,12 @@ impl WatchState {
         }
     }
 
-    async fn subscribe(&mut self, urls: &[String]) {
+    async fn subscribe(&mut self, http: &dyn HttpRequests, urls: &[String]) {
         self.subscriptions.retain(|url, _| urls.contains(url));
         for url in urls {
             self.subscriptions.entry(url.clone()).or_insert_with(HeadSubscription::new);
         }
-        let opening = self.subscriptions.iter_mut().map(|(url, it)| it.open_if_due(url));
+        let opening = self.subscriptions.iter_mut().map(|(url, it)| it.open_if_due(http, url));
         join_all(opening).await;
     }
 
@@ -129,7 +130,7 @@ impl WatchState {
     /// Asks nodes for their latest blocks. Returns whether the latest block of one of them has changed.
     async fn ask(&mut self, context: &EvmContext, urls: Vec<String>) -> bool {
         let asking = urls.into_iter().map(async |url| {
-            let node = NodeClient::new(context.read_http.clone(), url.as_str());
+            let node = context.node(url.as_str());
             let number = timeout(REQUEST_LIMIT, node.block_number()).await.ok()?.ok()?;
             Some((url, number))
         });

@@ -154,7 +154,7 @@ impl NodeClient {
             })
             .collect();
         let request = Value::Array(request).to_string();
-        let response = self.http.post(&self.url, HEADERS, request).await?;
+        let response = self.http.post(&self.url, HEADERS, request.into()).await?;
         read_answers(first, calls.len(), &response)
     }
 }

@@ -1,7 +1,10 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use alloy_primitives::{Bytes, hex};
-use grid_batch_http::{HttpClient, HttpResponse};
+use grid_batch_http::{HttpRequests, HttpResponse};
 use grid_batch_support::one_line;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -15,20 +18,20 @@ const LIMIT_EXCEEDED: i64 = -32_005;
 /// A client of one node. Each request is one POST.
 #[derive(Debug)]
 pub(crate) struct NodeClient {
-    pub(super) http: HttpClient,
+    pub(super) http: Arc<dyn HttpRequests>,
     pub(super) url: String,
     /// The id of the last request.
     pub(super) last_id: AtomicU64,
 }
 
 impl NodeClient {
-    pub(crate) fn new(http: HttpClient, url: impl Into<String>) -> Self {
+    pub(crate) fn new(http: Arc<dyn HttpRequests>, url: impl Into<String>) -> Self {
         Self { http, url: url.into(), last_id: AtomicU64::new(0) }
     }
 
     /// Another client of the same node, with the same connections.
     pub(crate) fn duplicate(&self) -> Self {
-        Self::new(self.http.clone(), self.url.clone())
+        Self::new(Arc::clone(&self.http), self.url.clone())
     }
 
     /// The URL of the node.
@@ -44,7 +47,7 @@ impl NodeClient {
     ) -> Result<T, NodeError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let response = self.http.post(&self.url, HEADERS, request.to_string()).await?;
+        let response = self.http.post(&self.url, HEADERS, request.to_string().into()).await?;
         read_typed(method, result_of(id, &response)?)
     }
 }

@@ -1,10 +1,10 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
 use grid_batch_core::Timestamp;
-use grid_batch_http::{HttpClient, HttpOptions};
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, mocks::MockHttpRequests};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{io::AsyncReadExt, net::TcpListener};
 
 use super::{transaction::ChainTransaction, *};
 use crate::test_server::TestServer;
@@ -15,7 +15,7 @@ const HASH: B256 = b256!("0x91aa418bfd26049fe46510fca1b7593f8348efbf8e8e29a3844b
 
 /// A client of the node at this URL.
 pub(crate) fn node_at(url: &str) -> NodeClient {
-    NodeClient::new(HttpClient::new(&HttpOptions::default()).unwrap(), url)
+    NodeClient::new(Arc::new(HttpClient::new(&HttpOptions::default()).unwrap()), url)
 }
 
 /// A server that answers each method with `answer`: a `result` or an `error`.
@@ -53,9 +53,22 @@ async fn node_with_result(result: Value) -> (TestServer, NodeClient) {
     node_with_methods(move |_| json!({"result": result})).await
 }
 
-async fn block_number_from(status: &str, body: &str) -> Result<u64, NodeError> {
-    let server = TestServer::always(status, body).await;
-    node_at(server.url()).block_number().await
+/// What a node reports whose client has this result of the request.
+async fn block_number_with(result: Result<HttpResponse, HttpError>) -> Result<u64, NodeError> {
+    let mut client = MockHttpRequests::new();
+    client
+        .expect_post()
+        .withf(|url, _, body| url == "http://node" && body.windows(15).any(|it| it == METHOD))
+        .times(1)
+        .return_once(move |_, _, _| result);
+    NodeClient::new(Arc::new(client), "http://node").block_number().await
+}
+
+const METHOD: &[u8] = b"eth_blockNumber";
+
+async fn block_number_from(status: u16, body: &str) -> Result<u64, NodeError> {
+    let body = Ok(body.as_bytes().to_vec());
+    block_number_with(Ok(HttpResponse { status, retry_after: None, body })).await
 }
 
 #[tokio::test]
@@ -292,12 +305,12 @@ async fn rpc_error_has_code_message_and_data() {
 
 #[tokio::test]
 async fn rpc_error_is_read_with_any_http_status() {
-    for (status, id) in [("400 No", json!(null)), ("500 No", json!(1)), ("200 OK", json!(1))] {
+    for (status, id) in [(400, json!(null)), (500, json!(1)), (200, json!(1))] {
         let body = json!({"id": id, "error": {"code": -32000, "message": "nonce too low"}});
         let error = block_number_from(status, &body.to_string()).await.unwrap_err();
         assert_eq!(error.to_string(), "the node returned an error: nonce too low (code -32000)");
     }
-    let error = block_number_from("200 OK", r#"{"id": 1, "error": "no words"}"#).await.unwrap_err();
+    let error = block_number_from(200, r#"{"id": 1, "error": "no words"}"#).await.unwrap_err();
     assert_eq!(error.to_string(), "the node returned an error: \"no words\" (code 0)");
 }
 
@@ -305,15 +318,15 @@ async fn rpc_error_is_read_with_any_http_status() {
 async fn busy_node_reports_retry_after() {
     let limit =
         json!({"id": 1, "error": {"code": -32005, "message": "limit exceeded"}}).to_string();
-    for (status, code, body, text) in [
-        ("429 No", 429, "slow down", "slow down"),
-        ("503 No", 503, r#"{"id": 1, "result": "0x1"}"#, r#"{"id": 1, "result": "0x1"}"#),
-        ("200 OK", 200, &limit, "limit exceeded"),
+    for (status, body, text) in [
+        (429, "slow down", "slow down"),
+        (503, r#"{"id": 1, "result": "0x1"}"#, r#"{"id": 1, "result": "0x1"}"#),
+        (200, &limit, "limit exceeded"),
     ] {
-        let error =
-            block_number_from(&format!("{status}\r\nretry-after: 7"), body).await.unwrap_err();
         let retry_after = Some(Duration::from_secs(7));
-        let busy = NodeError::Busy { status: code, retry_after, text: text.to_owned() };
+        let response = HttpResponse { status, retry_after, body: Ok(body.as_bytes().to_vec()) };
+        let error = block_number_with(Ok(response)).await.unwrap_err();
+        let busy = NodeError::Busy { status, retry_after, text: text.to_owned() };
         assert_eq!(error, busy);
     }
 }
@@ -324,14 +337,14 @@ async fn words_of_an_error_count_before_its_code() {
         let error = json!({"code": -32005, "message": words});
         let body = json!({"id": 1, "error": error}).to_string();
         let expected = NodeError::Rpc { code: -32_005, message: words.to_owned(), data: None };
-        assert_eq!(block_number_from("200 OK", &body).await, Err(expected));
+        assert_eq!(block_number_from(200, &body).await, Err(expected));
     }
 }
 
 #[tokio::test]
 async fn http_error_of_a_proxy_is_an_error() {
     for body in ["<html>\nBad Gateway", r#"{"id": 1, "result": "0x1"}"#, ""] {
-        let error = block_number_from("502 Bad Gateway", body).await.unwrap_err();
+        let error = block_number_from(502, body).await.unwrap_err();
         assert!(matches!(error, NodeError::Status { status: 502, .. }), "{error}");
         let text = error.to_string();
         assert!(!text.contains('\n') && !text.ends_with(": "), "{text}");
@@ -353,22 +366,21 @@ async fn response_to_another_request_is_an_error() {
         "it works!",
         "",
     ] {
-        let error = block_number_from("200 OK", body).await.unwrap_err();
+        let error = block_number_from(200, body).await.unwrap_err();
         assert!(matches!(error, NodeError::InvalidResponse(_)), "{body}: {error}");
     }
-    assert_eq!(
-        block_number_from("200 OK", r#"{"id": 1, "result": "0x1", "error": null}"#).await,
-        Ok(1)
-    );
+    let body = r#"{"id": 1, "result": "0x1", "error": null}"#;
+    assert_eq!(block_number_from(200, body).await, Ok(1));
 }
 
 #[tokio::test]
 async fn not_sent_differs_from_no_response() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let hang_up = async { drop(listener.accept().await.unwrap()) };
+    // Before the first byte, the client may know that the request was not sent.
+    let hang_up = async { listener.accept().await.unwrap().0.read_u8().await.unwrap() };
     let node = node_at(&url);
-    let (error, ()) = tokio::join!(node.block_number(), hang_up);
+    let (error, _) = tokio::join!(node.block_number(), hang_up);
     assert!(matches!(error, Err(NodeError::NoResponse(_))), "{error:?}");
     drop(listener);
     let error = node_at(&url).block_number().await.unwrap_err();

@@ -1,4 +1,6 @@
-use grid_batch_http::{HttpClient, HttpError};
+use std::sync::Arc;
+
+use grid_batch_http::{HttpError, HttpRequests};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -10,7 +12,7 @@ use crate::{
 /// A web service that returns the gas price as JSON, in gwei.
 #[derive(Debug, Clone)]
 pub(crate) struct Oracle {
-    http: HttpClient,
+    http: Arc<dyn HttpRequests>,
     options: OracleOptions,
 }
 
@@ -32,7 +34,7 @@ pub(crate) enum OracleError {
 }
 
 impl Oracle {
-    pub(crate) fn new(http: HttpClient, options: OracleOptions) -> Self {
+    pub(crate) fn new(http: Arc<dyn HttpRequests>, options: OracleOptions) -> Self {
         Self { http, options }
     }
 

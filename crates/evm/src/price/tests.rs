@@ -1,4 +1,6 @@
-use grid_batch_http::{HttpClient, HttpOptions};
+use std::sync::Arc;
+
+use grid_batch_http::HttpClient;
 use grid_batch_support::ErrorChain;
 use serde_json::{Value, json};
 
@@ -19,8 +21,8 @@ use crate::{
 const GWEI: u128 = 1_000_000_000;
 
 fn oracle_at(url: &str, pointer: &str) -> Oracle {
-    let options = OracleOptions { url: url.to_owned(), pointer: pointer.to_owned() };
-    Oracle::new(HttpClient::new(&HttpOptions::default()).unwrap(), options)
+    let options = OracleOptions::new(url, pointer);
+    Oracle::new(Arc::new(HttpClient::new(&options.http).unwrap()), options)
 }
 
 async fn oracle_returning(body: &str) -> (TestServer, Oracle) {

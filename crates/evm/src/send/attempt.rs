@@ -44,10 +44,10 @@ impl<'a> SendAttempt<'a> {
     ) -> SendResult<Self> {
         let batch = batch_attempt(submission)?;
         let payment = read_payment(context, &batch).await?;
-        let nodes = context.nodes_for(&context.send_http, &batch.service_id, &batch.batch_id);
+        let nodes = context.nodes_for(&batch.service_id, &batch.batch_id);
         let mut nodes = nodes.map_err(answer::store_failed)?;
         nodes.retain(|node| node.url() != url);
-        let node = NodeClient::new(context.send_http.clone(), url);
+        let node = context.node(url);
         nodes.insert(0, node.duplicate());
         Ok(Self { context, node, nodes, batch, scope, admin: scope.address(), payment })
     }

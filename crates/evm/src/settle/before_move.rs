@@ -31,7 +31,7 @@ impl EvmAccountCheck {
         if self.0.store.payment(service_id, &first).await?.is_none() {
             return Ok(Some("the withdrawal was changed meanwhile".to_owned()));
         }
-        let nodes = self.0.nodes_for(&self.0.read_http, service_id, &first)?;
+        let nodes = self.0.nodes_for(service_id, &first)?;
         let account = Account { context: &self.0, nodes: &nodes, scope: &scope };
         let mut by_count = Vec::new();
         for node in &nodes {

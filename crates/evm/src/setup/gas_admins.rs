@@ -100,7 +100,7 @@ fn remote(
 }
 
 impl EvmSettings {
-    /// The names and addresses of the gas admins. It reads their keys.
+    /// The names and addresses of the gas admins. It reads their keys. Remote signers get requests with these options.
     pub fn gas_admin_addresses(
         &self,
         http: &HttpOptions,

@@ -43,8 +43,12 @@ pub struct EvmConnections {
     pub nodes: usize,
     /// Limit on the number of status requests in flight.
     pub requests: usize,
-    /// Options of the HTTP clients, including those of remote signers.
+    /// Options of the HTTP client for nodes.
     pub http: HttpOptions,
+    /// Options of the HTTP clients for remote signers.
+    pub signer_http: HttpOptions,
+    /// Options of the HTTP client for the gas price oracle.
+    pub oracle_http: HttpOptions,
     /// The clock.
     pub clock: Arc<dyn Clock>,
 }
@@ -53,7 +57,7 @@ impl EvmSetup {
     /// Reads the keys.
     pub fn new(settings: &EvmSettings, connections: EvmConnections) -> Result<Self, EvmSetupError> {
         let (names, signers): (Vec<&str>, Vec<Arc<dyn TransactionSigner>>) =
-            gas_admins::signers(settings, &connections.http)?.into_iter().unzip();
+            gas_admins::signers(settings, &connections.signer_http)?.into_iter().unzip();
         let rules = pools::rules(settings, &names, &signers)?;
         let beneficiaries = payments::beneficiaries(settings, &rules)?;
         let rules = rules.with_beneficiaries(beneficiaries);

@@ -30,6 +30,7 @@ pub(super) fn options(
     let oracle = evm.oracle_url.clone().map(|(url, pointer)| OracleOptions {
         url,
         pointer: pointer.unwrap_or_else(|| testing.oracle_field.clone()),
+        http: connections.oracle_http,
     });
     Ok(EvmOptions {
         signers,

@@ -1,8 +1,11 @@
-use std::{fmt, sync::Mutex};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use alloy_primitives::{Address, Signature, hex};
 use futures_core::future::BoxFuture;
-use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
+use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpRequests, HttpResponse, join};
 use grid_batch_support::{lock, redact_url};
 use serde_json::json;
 
@@ -14,7 +17,7 @@ use super::transaction_signer::{SignerError, TransactionSigner};
 /// `POST /api/v1/eth1/sign/{public key}`. The URL may have a user and a password; only its scheme and
 /// host are ever shown.
 pub struct RemoteSigner {
-    http: HttpClient,
+    http: Arc<dyn HttpRequests>,
     url: String,
     account: Address,
     /// The account's public key, as the signer writes it. `None`: it has not been requested yet.
@@ -24,8 +27,12 @@ pub struct RemoteSigner {
 impl RemoteSigner {
     /// The signer at this URL for this account. `request_timeout` of the options is the time limit of each request.
     pub fn new(url: &str, account: Address, options: &HttpOptions) -> Result<Self, HttpError> {
-        let http = HttpClient::new(options)?;
-        Ok(Self { http, url: url.to_owned(), account, public_key: Mutex::default() })
+        Ok(Self::with_client(url, account, Arc::new(HttpClient::new(options)?)))
+    }
+
+    /// The same signer, to which another client sends the requests.
+    pub fn with_client(url: &str, account: Address, client: Arc<dyn HttpRequests>) -> Self {
+        Self { http: client, url: url.to_owned(), account, public_key: Mutex::default() }
     }
 
     async fn request_signature(&self, payload: &[u8]) -> Result<Signature, SignerError> {
@@ -36,7 +43,7 @@ impl RemoteSigner {
         let url = self.path(&format!("api/v1/eth1/sign/{public_key}"))?;
         let request = json!({"data": hex::encode_prefixed(payload)}).to_string();
         let headers = [("content-type", "application/json"), ("accept", "text/plain")];
-        let response = self.http.post(&url, &headers, request).await;
+        let response = self.http.post(&url, &headers, request.into()).await;
         let response = response.map_err(|error| self.unavailable(error))?;
         if response.status == 404 {
             // The signer may have reloaded its keys, and this one may have another name now.

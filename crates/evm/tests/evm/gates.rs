@@ -128,8 +128,7 @@ async fn oracle_first_overrides_a_lower_node_price() {
 
 #[tokio::test]
 async fn missing_price_parks_without_showing_secrets() {
-    let url = "http://user:word@127.0.0.1:9/?key=secret".to_owned();
-    let oracle = OracleOptions { url, pointer: "/fast".to_owned() };
+    let oracle = OracleOptions::new("http://user:word@127.0.0.1:9/?key=secret", "/fast");
     let harness = Harness::with_options(|options| options.oracle = Some(oracle));
     harness.proxy.set("eth_feeHistory", Fault::status(500));
     let id = harness.schedule("500");

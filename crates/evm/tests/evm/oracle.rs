@@ -22,5 +22,5 @@ pub fn oracle_returning(gwei: &str) -> OracleOptions {
             drop(request.and_then(|_| stream.write_all(answer.as_bytes())));
         }
     });
-    OracleOptions { url, pointer: "/result/FastGasPrice".to_owned() }
+    OracleOptions::new(url, "/result/FastGasPrice")
 }

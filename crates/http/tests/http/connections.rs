@@ -5,6 +5,7 @@ use std::{collections::HashMap, thread, time::Duration};
 use futures_util::future::join;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions};
 use tokio::{
+    io::AsyncReadExt,
     runtime::{Builder, Runtime},
     sync::{mpsc::unbounded_channel, oneshot},
     time,
@@ -65,7 +66,8 @@ async fn idle_connections_are_closed() {
 
 #[tokio::test]
 async fn connection_of_an_unread_response_is_not_reused() {
-    let server = Server::responding(OK).await;
+    // The third byte never comes.
+    let server = Server::responding("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok").await;
     let client =
         HttpClient::new(&HttpOptions { max_response_bytes: 1, ..HttpOptions::default() }).unwrap();
     for _ in 0..2 {
@@ -89,6 +91,8 @@ async fn connection_that_the_server_closes_is_not_reused() {
 #[tokio::test]
 async fn response_may_come_before_the_body_is_sent() {
     let server = Server::new(|mut peer| async move {
+        // The request has begun.
+        peer.stream.read_u8().await.unwrap();
         peer.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n").await;
         peer.stall().await;
     })

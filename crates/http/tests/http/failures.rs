@@ -5,8 +5,10 @@ use std::time::Duration;
 use grid_batch_core::BatchError;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse};
 
+use tokio::{io::AsyncReadExt, sync::mpsc::unbounded_channel, time::sleep};
+
 use crate::server::{
-    Server, address_that_never_accepts, client, client_with_timeout, unused_address,
+    OK, Server, address_that_never_accepts, client, client_with_timeout, unused_address,
 };
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -53,6 +55,89 @@ async fn failed_tls_handshake_means_not_sent() {
     let server = Server::new(|mut peer| async move {
         peer.send(b"no TLS").await;
         peer.stall().await;
+    })
+    .await;
+    let result = post(&client(), &format!("https://{}", server.address)).await;
+    assert!(is_not_sent(&result), "{result:?}");
+}
+
+#[tokio::test]
+async fn short_time_for_a_request_still_means_not_sent() {
+    let (address, _closed) = address_that_never_accepts().await;
+    let result = post(&client_with_timeout(SHORT), &format!("http://{address}")).await;
+    assert!(is_not_sent(&result), "{result:?}");
+}
+
+#[tokio::test]
+async fn kept_connection_that_the_node_closed_is_not_used() {
+    let (report, mut closed) = unbounded_channel();
+    let server = Server::new(move |mut peer| {
+        let report = report.clone();
+        async move {
+            peer.request().await;
+            peer.send(OK.as_bytes()).await;
+            drop(peer);
+            report.send(()).unwrap();
+        }
+    })
+    .await;
+    let client = client();
+    for number in 1..=20 {
+        assert_eq!(post(&client, &server.url()).await.unwrap().status, 200);
+        closed.recv().await.unwrap();
+        // The runtime looks for ends of connections before it waits for a timer.
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!((server.connections(), server.requests().len()), (number, number));
+    }
+}
+
+#[tokio::test]
+async fn kept_connection_that_is_reset_means_no_response() {
+    let server = Server::new(|mut peer| async move {
+        peer.request().await;
+        peer.send(OK.as_bytes()).await;
+        let _ = peer.stream.read_u8().await;
+        peer.reset();
+    })
+    .await;
+    let client = client();
+    post(&client, &server.url()).await.unwrap();
+    let result = post(&client, &server.url()).await;
+    assert!(is_no_response(&result), "{result:?}");
+    assert_eq!(server.connections(), 1, "the request was sent again");
+}
+
+#[tokio::test]
+async fn half_written_body_means_no_response() {
+    let server = Server::new(|mut peer| async move {
+        let mut read = vec![0; 100_000];
+        peer.stream.read_exact(&mut read).await.unwrap();
+        peer.reset();
+    })
+    .await;
+    let result = client().post(&server.url(), &[], vec![b'x'; 50_000_000]).await;
+    assert!(is_no_response(&result), "{result:?}");
+    assert_eq!(server.connections(), 1, "the request was sent again");
+}
+
+#[tokio::test]
+async fn reset_after_the_last_byte_means_no_response() {
+    let server = Server::new(|mut peer| async move {
+        peer.request().await;
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n").await;
+        peer.reset();
+    })
+    .await;
+    let result = post(&client(), &server.url()).await;
+    assert!(is_no_response(&result), "{result:?}");
+    assert_eq!((server.connections(), server.requests().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn tls_that_breaks_off_means_not_sent() {
+    let server = Server::new(|mut peer| async move {
+        let _ = peer.stream.read_u8().await;
+        peer.reset();
     })
     .await;
     let result = post(&client(), &format!("https://{}", server.address)).await;

@@ -4,8 +4,10 @@
 
 mod connections;
 mod failures;
+mod options;
 mod outages;
 mod probes;
+mod proxies;
 mod responses;
 mod secrets;
 mod server;

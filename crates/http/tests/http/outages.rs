@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::ManualClock;
-use grid_batch_http::{HttpClient, HttpOptions, WebSocketOptions, open_websocket};
+use grid_batch_http::{HttpClient, HttpOptions, WebSocketOptions};
 use grid_batch_nodes::{NodePool, NodePoolOptions};
 
 use crate::server::{Server, unused_address};
@@ -88,8 +88,8 @@ async fn response_ends_an_outage_unless_it_is_of_a_gateway() {
 async fn websocket_that_does_not_open_is_reported() {
     let reported = Reported::of(format!("http://{}", unused_address().await));
     let nodes = reported.nodes.clone();
-    let options = WebSocketOptions { nodes, ..WebSocketOptions::default() };
+    let client = HttpClient::new(&HttpOptions { nodes, ..HttpOptions::default() }).unwrap();
     let url = reported.url.replace("http", "ws");
-    assert!(open_websocket(&url, &[], &[], &options).await.is_err());
+    assert!(client.open_websocket(&url, &[], &[], &WebSocketOptions::default()).await.is_err());
     assert!(reported.reason().unwrap().contains("refused"));
 }

@@ -6,10 +6,10 @@ use futures_util::{
     FutureExt, SinkExt, StreamExt,
     future::{Either, join, select},
 };
-use grid_batch_http::{WebSocketOptions, open_websocket};
+use grid_batch_http::WebSocketOptions;
 use tokio_tungstenite::{accept_async, tungstenite::Message};
 
-use crate::server::Server;
+use crate::server::{Server, client};
 
 /// A server that sends two texts and reads what comes until the first text.
 async fn server() -> Server {
@@ -30,7 +30,8 @@ async fn server() -> Server {
 #[tokio::test]
 async fn round_trip_follows_the_texts_before_it() {
     let options = WebSocketOptions::default();
-    let mut frames = open_websocket(&server().await.url(), &[], &[], &options).await.unwrap();
+    let mut frames =
+        client().open_websocket(&server().await.url(), &[], &[], &options).await.unwrap();
     let probe = frames.probe();
     let mut received = Vec::new();
     for texts in [2, 0] {
@@ -50,7 +51,8 @@ async fn round_trip_follows_the_texts_before_it() {
 #[tokio::test]
 async fn round_trip_fails_when_the_websocket_ends() {
     let options = WebSocketOptions::default();
-    let mut frames = open_websocket(&server().await.url(), &[], &["end"], &options).await.unwrap();
+    let mut frames =
+        client().open_websocket(&server().await.url(), &[], &["end"], &options).await.unwrap();
     let probe = frames.probe();
     let reading = async { while frames.next().await.is_some_and(|text| text.is_ok()) {} };
     let round_trip =

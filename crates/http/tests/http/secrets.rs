@@ -1,6 +1,6 @@
 //! Errors do not show the secrets of URLs and headers.
 
-use grid_batch_http::{HttpError, WebSocketOptions, open_websocket};
+use grid_batch_http::{HttpError, WebSocketOptions};
 
 use crate::server::{OK, Server, client, unused_address};
 
@@ -32,7 +32,8 @@ async fn error_does_not_show_a_password() {
                 Err(error) => assert_hidden(&error),
                 Ok(response) => assert_hidden(&response.body.unwrap_err()),
             }
-            let opened = open_websocket(&url, &[], &[], &WebSocketOptions::default()).await;
+            let opened =
+                client().open_websocket(&url, &[], &[], &WebSocketOptions::default()).await;
             assert_hidden(&opened.err().unwrap());
         }
     }

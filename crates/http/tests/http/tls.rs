@@ -1,19 +1,24 @@
 //! TLS. The trusted certificates are read from an environment variable, so each test runs in a process
 //! of its own.
 
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt;
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
 };
 
 use futures_util::{SinkExt, StreamExt};
-use grid_batch_http::{HttpError, HttpResponse, WebSocketOptions, open_websocket};
+use grid_batch_http::{
+    HttpClient, HttpError, HttpOptions, HttpResponse, Pem, TlsOptions, WebSocketOptions,
+};
 use rustls::{
-    ServerConfig,
+    RootCertStore, ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -78,8 +83,82 @@ async fn websocket_opens_over_tls() {
     .await;
     let url = format!("wss://localhost:{}", server.address.port());
     let options = WebSocketOptions::default();
-    let mut frames = open_websocket(&url, &[], &[], &options).await.unwrap();
+    let mut frames = client().open_websocket(&url, &[], &[], &options).await.unwrap();
     assert_eq!(frames.next().await.unwrap().unwrap(), "block");
+}
+
+/// Options that trust the authority in this file besides those of the system.
+pub fn trusting(file: &str) -> HttpOptions {
+    let authorities = vec![Pem::File(certificate(file))];
+    let tls = TlsOptions { authorities, ..TlsOptions::default() };
+    HttpOptions { tls, ..HttpOptions::default() }
+}
+
+#[tokio::test]
+async fn certificate_of_a_further_authority_is_accepted() {
+    let server = responding().await;
+    let url = format!("https://localhost:{}", server.address.port());
+    let client = |file| HttpClient::new(&trusting(file)).unwrap();
+    assert_eq!(client("ca.pem").get(&url, &[]).await.unwrap().status, 200);
+    let error = client("other_ca.pem").get(&url, &[]).await.unwrap_err();
+    assert!(matches!(error, HttpError::NotSent(_)), "{error}");
+}
+
+#[tokio::test]
+async fn server_that_requires_a_certificate_gets_it() {
+    let authority = CertificateDer::from_pem_file(certificate("client_ca.pem")).unwrap();
+    let mut store = RootCertStore::empty();
+    store.add(authority).unwrap();
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider);
+    let server = responding_to(verifier.build().unwrap()).await;
+    let url = format!("https://localhost:{}", server.address.port());
+
+    let mut options = trusting("ca.pem");
+    let result = HttpClient::new(&options).unwrap().post(&url, &[], "batch").await;
+    assert!(result.is_err_and(|error| error.is_no_answer()));
+
+    let shown = fs::read_to_string(certificate("client.pem")).unwrap();
+    options.tls.client_certificate = Some(Pem::Text(shown));
+    let client = HttpClient::new(&options).unwrap();
+    assert_eq!(client.get(&url, &[]).await.unwrap().status, 200);
+    for shown in [format!("{options:?}"), format!("{client:?}")] {
+        assert!(!shown.contains("BEGIN"), "{shown}");
+    }
+}
+
+#[test]
+fn unusable_certificates_are_refused() {
+    let refused = |tls: TlsOptions| {
+        let error = HttpClient::new(&HttpOptions { tls, ..HttpOptions::default() }).unwrap_err();
+        assert!(matches!(error, HttpError::Client(_)), "{error}");
+        error.to_string()
+    };
+    let authority = |pem| refused(TlsOptions { authorities: vec![pem], client_certificate: None });
+    let client =
+        |pem| refused(TlsOptions { authorities: Vec::new(), client_certificate: Some(pem) });
+    let none = "cannot read the certificate of an authority: there is none";
+    assert!(authority(Pem::Text("no PEM".to_owned())).contains(none));
+    assert!(authority(Pem::File(certificate("missing.pem"))).contains("missing.pem: "));
+    let without_key = fs::read_to_string(certificate("ca.pem")).unwrap();
+    assert!(client(Pem::Text(without_key)).contains("cannot read the key of the client"));
+    assert!(client(Pem::File(certificate("missing.pem"))).contains("missing.pem"));
+}
+
+#[cfg(unix)]
+#[test]
+fn key_that_other_users_can_read_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("client.pem");
+    fs::copy(certificate("client.pem"), &file).unwrap();
+    let client = |mode| {
+        fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+        let client_certificate = Some(Pem::File(file.clone()));
+        let tls = TlsOptions { client_certificate, ..TlsOptions::default() };
+        HttpClient::new(&HttpOptions { tls, ..HttpOptions::default() })
+    };
+    assert!(client(0o644).unwrap_err().to_string().contains("chmod 600"));
+    client(0o600).unwrap();
 }
 
 /// Whether this process trusts the certificates in the file. If not, runs the test in a process that does.
@@ -112,15 +191,23 @@ fn certificate(file: &str) -> PathBuf {
 }
 
 /// A server whose certificate is for the host `localhost`, and which sends the same response to each GET.
-async fn responding() -> Server {
-    Server::new(|peer| async move {
-        let Some(mut stream) = accept(peer.stream).await else { return };
-        let mut head = Vec::new();
-        while let Ok(byte) = stream.read_u8().await {
-            head.push(byte);
-            if head.ends_with(b"\r\n\r\n") {
-                stream.write_all(OK.as_bytes()).await.unwrap();
-                stream.flush().await.unwrap();
+pub async fn responding() -> Server {
+    responding_to(Arc::new(NoClientAuth)).await
+}
+
+/// The same for clients that the verifier accepts.
+async fn responding_to(clients: Arc<dyn ClientCertVerifier>) -> Server {
+    Server::new(move |peer| {
+        let clients = Arc::clone(&clients);
+        async move {
+            let Some(mut stream) = accept_with(peer.stream, clients).await else { return };
+            let mut head = Vec::new();
+            while let Ok(byte) = stream.read_u8().await {
+                head.push(byte);
+                if head.ends_with(b"\r\n\r\n") {
+                    stream.write_all(OK.as_bytes()).await.unwrap();
+                    stream.flush().await.unwrap();
+                }
             }
         }
     })
@@ -129,12 +216,19 @@ async fn responding() -> Server {
 
 /// `None` if the client refuses the certificate.
 async fn accept(stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+    accept_with(stream, Arc::new(NoClientAuth)).await
+}
+
+async fn accept_with(
+    stream: TcpStream,
+    clients: Arc<dyn ClientCertVerifier>,
+) -> Option<TlsStream<TcpStream>> {
     let chain = vec![CertificateDer::from_pem_file(certificate("server.pem")).unwrap()];
     let key = PrivateKeyDer::from_pem_file(certificate("server.key")).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_no_client_auth()
+        .with_client_cert_verifier(clients)
         .with_single_cert(chain, key)
         .unwrap();
     TlsAcceptor::from(Arc::new(config)).accept(stream).await.ok()

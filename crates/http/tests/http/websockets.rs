@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
-use grid_batch_http::{HttpError, TextFrames, WebSocketOptions, open_websocket};
+use grid_batch_http::{HttpError, TextFrames, WebSocketOptions};
 use tokio::{
     net::TcpStream,
     runtime::Builder,
@@ -22,7 +22,7 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::server::{Server, address_that_never_accepts, unused_address};
+use crate::server::{Server, address_that_never_accepts, client, unused_address};
 
 type Socket = WebSocketStream<TcpStream>;
 
@@ -41,7 +41,7 @@ where
 }
 
 async fn open(server: &Server) -> TextFrames {
-    open_websocket(&server.url(), &[], &[], &WebSocketOptions::default()).await.unwrap()
+    client().open_websocket(&server.url(), &[], &[], &WebSocketOptions::default()).await.unwrap()
 }
 
 /// The error that ends the stream after these texts.
@@ -68,7 +68,7 @@ async fn texts_are_sent_and_received_in_order() {
     for scheme in ["http", "ws"] {
         let url = format!("{scheme}://{}/a/path", server.address);
         let options = WebSocketOptions::default();
-        let frames = open_websocket(&url, &[], &["one", "two"], &options).await.unwrap();
+        let frames = client().open_websocket(&url, &[], &["one", "two"], &options).await.unwrap();
         let texts: Vec<_> = frames.take(3).map(Result::unwrap).collect().await;
         assert_eq!(texts, ["one", "two", "end"]);
     }
@@ -82,7 +82,8 @@ async fn handshake_has_headers_and_credentials() {
     })
     .await;
     let url = format!("ws://user:word@{}/path?query", server.address);
-    let opened = open_websocket(&url, &[("x-one", "1")], &[], &WebSocketOptions::default()).await;
+    let opened =
+        client().open_websocket(&url, &[("x-one", "1")], &[], &WebSocketOptions::default()).await;
     assert_eq!(opened.err().unwrap(), HttpError::Refused { status: 401 });
 
     let head = server.requests().remove(0).head;
@@ -95,7 +96,7 @@ async fn handshake_has_headers_and_credentials() {
 
 async fn open_error(url: &str, open_timeout: Duration) -> HttpError {
     let options = WebSocketOptions { open_timeout, ..WebSocketOptions::default() };
-    open_websocket(url, &[], &[], &options).await.err().unwrap()
+    client().open_websocket(url, &[], &[], &options).await.err().unwrap()
 }
 
 #[tokio::test]
@@ -155,7 +156,7 @@ async fn server_that_only_answers_pings_is_kept() {
     .await;
     let silence_timeout = Duration::from_secs(1);
     let options = WebSocketOptions { silence_timeout, ..WebSocketOptions::default() };
-    let mut frames = open_websocket(&server.url(), &[], &[], &options).await.unwrap();
+    let mut frames = client().open_websocket(&server.url(), &[], &[], &options).await.unwrap();
     assert_eq!(frames.next().await.unwrap().unwrap(), "at last");
 }
 
@@ -172,7 +173,7 @@ async fn socket_that_receives_nothing_has_no_response() {
     })
     .await;
     let options = WebSocketOptions { silence_timeout: SHORT, ..WebSocketOptions::default() };
-    let frames = open_websocket(&server.url(), &[], &[], &options).await.unwrap();
+    let frames = client().open_websocket(&server.url(), &[], &[], &options).await.unwrap();
     assert_eq!(
         error_after(frames, &[]).await,
         HttpError::NoResponse("nothing received for 200ms".to_owned())
@@ -223,7 +224,7 @@ async fn too_long_text_is_an_error() {
     })
     .await;
     let options = WebSocketOptions { max_text_bytes: 100, ..WebSocketOptions::default() };
-    let frames = open_websocket(&server.url(), &[], &[], &options).await.unwrap();
+    let frames = client().open_websocket(&server.url(), &[], &[], &options).await.unwrap();
     let error = error_after(frames, &[&"x".repeat(100)]).await;
     assert!(matches!(error, HttpError::InvalidData(_)), "{error}");
 }
@@ -264,8 +265,8 @@ async fn close_frame_is_sent_though_the_runtime_ends() {
     let url = server.url();
     let ended = spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let options = WebSocketOptions::default();
-        let frames = runtime.block_on(open_websocket(&url, &[], &[], &options)).unwrap();
+        let (client, options) = (client(), WebSocketOptions::default());
+        let frames = runtime.block_on(client.open_websocket(&url, &[], &[], &options)).unwrap();
         // Nothing runs on the runtime after this.
         drop(frames);
     });

@@ -10,7 +10,7 @@ use grid_batch_core::{
         SubmissionAnswer,
     },
 };
-use grid_batch_http::HttpOptions;
+use grid_batch_http::{HttpError, HttpOptions, HttpResponse, mocks::MockHttpRequests};
 use grid_batch_protocol::{BatchList, Message};
 use grid_batch_sawtooth::{BasicAuth, Sawtooth, SawtoothOptions};
 use tokio::net::TcpListener;
@@ -27,6 +27,25 @@ async fn send_to(sender: &Sawtooth, url: &str) -> SubmissionAnswer {
 /// The response to the question before a POST.
 fn unknown() -> Vec<u8> {
     recorded("unknown", &[("BATCH", &batch(1).header_signature)])
+}
+
+/// The answer of a sender whose client has this response to the POST.
+async fn outcome_with(response: &[u8]) -> SubmissionAnswer {
+    let mut client = MockHttpRequests::new();
+    let [question, response] = [&unknown(), response].map(parsed);
+    client.expect_get().times(1).return_once(|_, _| Ok(question));
+    client.expect_post().times(1).return_once(|_, _, _| Ok(response));
+    let options = SawtoothOptions::default();
+    let sender = Sawtooth::with_client(options, Nodes::none(), Arc::new(client)).unwrap();
+    send_to(&sender, "http://node").await
+}
+
+/// The status and the body of a response.
+fn parsed(response: &[u8]) -> HttpResponse {
+    let text = String::from_utf8(response.to_vec()).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    HttpResponse { status, retry_after: None, body: Ok(body.as_bytes().to_vec()) }
 }
 
 /// The answer of the sender when the REST API sends this response to the POST.
@@ -65,7 +84,6 @@ async fn batch_is_posted_in_the_documented_format() {
 
 #[tokio::test]
 async fn recorded_response_has_its_outcome() {
-    let sender = sawtooth();
     for (name, status, outcome) in [
         ("submitted_202", 202, Accepted),
         ("unknown_error_10", 500, Ambiguous),
@@ -85,7 +103,7 @@ async fn recorded_response_has_its_outcome() {
         ("not_found_404", 404, Refused),
         ("server_error_500", 500, Ambiguous),
     ] {
-        let answer = outcome_of(&sender, recorded(name, &[])).await;
+        let answer = outcome_with(&recorded(name, &[])).await;
         assert_eq!((answer.outcome, answer.status), (outcome, Some(status)), "{name}");
         assert_eq!(answer.message.is_none(), outcome == Accepted, "{name}");
     }
@@ -93,7 +111,6 @@ async fn recorded_response_has_its_outcome() {
 
 #[tokio::test]
 async fn proxy_response_has_its_outcome() {
-    let sender = sawtooth();
     for (status, outcome) in [
         (200, Accepted),
         (201, Ambiguous),
@@ -117,10 +134,21 @@ async fn proxy_response_has_its_outcome() {
     ] {
         for body in ["", "<html>a page</html>", r#"{"error":"a text"}"#, r#"{"error":{"code":-1}}"#]
         {
-            let answer = outcome_of(&sender, answer(status, body)).await;
+            let answer = outcome_with(&answer(status, body)).await;
             assert_eq!((answer.outcome, answer.status), (outcome, Some(status)), "{body}");
         }
     }
+}
+
+#[tokio::test]
+async fn batch_is_not_posted_without_an_answer_before() {
+    let mut client = MockHttpRequests::new();
+    let refused = || HttpError::NotSent("refused".to_owned());
+    client.expect_get().times(1).return_once(move |_, _| Err(refused()));
+    client.expect_post().never();
+    let options = SawtoothOptions::default();
+    let sender = Sawtooth::with_client(options, Nodes::none(), Arc::new(client)).unwrap();
+    assert_eq!(send_to(&sender, "http://node").await.outcome, NotSent);
 }
 
 #[tokio::test]

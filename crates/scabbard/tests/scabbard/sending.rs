@@ -1,7 +1,7 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::ledger::{Ledger, Outcome, Submission, SubmissionAnswer};
-use grid_batch_http::HttpOptions;
+use grid_batch_http::{HttpOptions, HttpResponse, mocks::MockHttpRequests};
 use grid_batch_protocol::{CylinderToken, Message, list_of_one};
 use grid_batch_scabbard::{Scabbard, ScabbardOptions};
 
@@ -28,6 +28,20 @@ async fn send(node: &Node) -> SubmissionAnswer {
 /// The sender's answer when a node responds with these bytes.
 async fn answer_for(bytes: Vec<u8>) -> SubmissionAnswer {
     send(&Node::responding(bytes).await).await
+}
+
+/// The answer of a sender whose client has this response.
+async fn answer_with(response: Vec<u8>) -> SubmissionAnswer {
+    let text = String::from_utf8(response).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let body = Ok(body.as_bytes().to_vec());
+    let response = HttpResponse { status, retry_after: None, body };
+    let mut client = MockHttpRequests::new();
+    client.expect_post().times(1).return_once(|_, _, _| Ok(response));
+    let (nodes, options) = (Nodes::at(["http://nowhere"]), ScabbardOptions::default());
+    let sender = Scabbard::with_client(&token(), nodes, options, Arc::new(client)).unwrap();
+    sender.send("http://node", &uncounted_submission(1)).await
 }
 
 #[tokio::test]
@@ -74,7 +88,7 @@ async fn recorded_response_has_its_outcome_and_message() {
             message: Some(message.to_owned()),
             retry_after: None,
         };
-        assert_eq!(answer_for(fixture(name)).await, expected, "{name}");
+        assert_eq!(answer_with(fixture(name)).await, expected, "{name}");
     }
 }
 
@@ -90,7 +104,7 @@ async fn proxy_response_has_its_outcome() {
         (502, Outcome::Ambiguous),
         (504, Outcome::Ambiguous),
     ] {
-        let answer = answer_for(response(status, "<html>\n  a proxy\n</html>")).await;
+        let answer = answer_with(response(status, "<html>\n  a proxy\n</html>")).await;
         assert_eq!((answer.outcome, answer.status), (outcome, Some(status)));
         assert_eq!(answer.message.unwrap(), "<html> a proxy </html>");
     }

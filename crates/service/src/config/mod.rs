@@ -13,6 +13,7 @@ mod old;
 mod options;
 mod print;
 mod processing;
+mod requests;
 mod scheduling;
 mod services;
 mod table;
@@ -41,7 +42,8 @@ pub use intake::IntakeConfig;
 pub use ledger::LedgerConfig;
 pub(crate) use ledger_type::{Adapter, KIND_RULE};
 pub use ledger_type::{FactsFn, LedgerType, OpenLedgerFn};
-pub use processing::{EventsConfig, PollConfig, RetentionConfig, SubmitConfig, WebhooksConfig};
+pub use processing::{EventsConfig, PollConfig, RetentionConfig, SubmitConfig};
+pub use requests::RequestsConfig;
 pub use services::ServicesConfig;
 pub use table::SETTINGS;
 pub use testing::TestingConfig;
@@ -79,8 +81,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// Which events are written.
     pub events: EventsConfig,
-    /// How events are delivered to webhooks.
-    pub webhooks: WebhooksConfig,
+    /// The requests that the server sends.
+    pub requests: RequestsConfig,
     /// What only tests set.
     pub testing: TestingConfig,
     /// The value of each setting, and where it was given.
@@ -181,7 +183,7 @@ impl Config {
             poll: PollConfig::read(&settings)?,
             retention: RetentionConfig::read(&settings)?,
             events: EventsConfig::read(&settings)?,
-            webhooks: WebhooksConfig::read(&settings)?,
+            requests: RequestsConfig::read(&settings)?,
             testing: TestingConfig::read(&settings)?,
             settings,
             clock: DatabaseClock::new(Arc::clone(&machine_clock)),

@@ -67,6 +67,7 @@ pub(super) static SETTINGS: &[OldSetting] = &[
     old("poll.max_attempts", Nothing(CONSTANT)),
     old("poll.resubmit_inconclusive", Rewritten("services.*.resubmit_inconclusive", switched_on)),
     old("retention.interval", Nothing(CONSTANT)),
+    old("webhooks.allow_private", Rewritten("requests.*.options", private_networks)),
     old("webhooks.timeout", Nothing(CONSTANT)),
     old("webhooks.attempts", Nothing(CONSTANT)),
     old("metrics.services", Nothing(CONSTANT)),
@@ -88,6 +89,11 @@ fn switched_on(services: &str) -> String {
 
 fn sent_with_unknown_history(services: &str) -> String {
     each_with(services, "send")
+}
+
+fn private_networks(networks: &str) -> String {
+    let items = networks.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(|item| format!("webhooks=private:{item}")).collect::<Vec<_>>().join(",")
 }
 
 fn refused(text: &str) -> String {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use grid_batch_http::{HttpOptions, WebSocketOptions};
 use grid_batch_queuer::QueueOptions;
+use grid_batch_settings::RequestsTo;
 use grid_batch_store::{DelayOptions, StoreOptions};
 use grid_batch_submitter::SubmitterOptions;
 use grid_batch_webhooks::{AllowedNetworks, DeliveryOptions};
@@ -30,10 +31,28 @@ impl Config {
 
     /// How requests to the ledger are made.
     pub(crate) fn http_options(&self) -> HttpOptions {
+        let nodes = self.nodes.clone();
+        HttpOptions { nodes, ..self.http_options_with(&self.requests.options.nodes) }
+    }
+
+    /// How requests to remote signers are made.
+    #[cfg(feature = "evm")]
+    pub(crate) fn signer_http_options(&self) -> HttpOptions {
+        self.http_options_with(&self.requests.options.signers)
+    }
+
+    /// How requests to the gas price oracle are made.
+    #[cfg(feature = "evm")]
+    pub(crate) fn oracle_http_options(&self) -> HttpOptions {
+        self.http_options_with(&self.requests.options.oracle)
+    }
+
+    fn http_options_with<N>(&self, to: &RequestsTo<N>) -> HttpOptions {
         HttpOptions {
             connect_timeout: self.times().connect_timeout,
             request_timeout: self.ledger.request_timeout,
-            nodes: self.nodes.clone(),
+            headers: to.headers.clone(),
+            tls: to.tls.clone(),
             ..HttpOptions::default()
         }
     }
@@ -42,7 +61,6 @@ impl Config {
     pub(crate) fn websocket_options(&self) -> WebSocketOptions {
         WebSocketOptions {
             silence_timeout: self.testing.silence_timeout,
-            nodes: self.nodes.clone(),
             ..WebSocketOptions::default()
         }
     }
@@ -87,8 +105,11 @@ impl Config {
 
     /// How events are delivered to webhooks.
     pub(crate) fn delivery_options(&self) -> DeliveryOptions {
+        let RequestsTo { headers, tls, private } = self.requests.options.webhooks.clone();
         DeliveryOptions {
-            allowed: AllowedNetworks::new(self.webhooks.allow_private.clone()),
+            allowed: AllowedNetworks::new(private),
+            headers,
+            tls,
             request_timeout: self.testing.webhooks_timeout,
             ..DeliveryOptions::default()
         }

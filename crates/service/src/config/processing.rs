@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use grid_batch_settings::{SettingValues, settings};
-use grid_batch_webhooks::AllowedNetwork;
 
 use super::HOUR;
 
@@ -75,17 +74,6 @@ settings! {
         ///
         /// Turn it off if nothing reads the events and the database should write less.
         pub enabled: bool = switch("true").equal(),
-    }
-}
-
-settings! {
-    /// How events are delivered to webhooks.
-    #[derive(Debug, Clone)]
-    pub struct WebhooksConfig in "webhooks." {
-        /// Addresses and networks, such as 10.0.0.0/8, to which events may be sent although they are private.
-        ///
-        /// List the receivers in your own network. A client that creates webhooks can reach all of them.
-        pub allow_private: Vec<AllowedNetwork> = list("").equal() => SettingValues::get_list,
     }
 }
 

@@ -9,8 +9,8 @@ use grid_batch_settings::{ConfigError, Setting, SettingTable};
 
 use super::{
     AccessConfig, ClaimsConfig, EventsConfig, GeneralConfig, HttpConfig, IntakeConfig,
-    LedgerConfig, LedgerType, PollConfig, RetentionConfig, ServicesConfig, StoreConfig,
-    SubmitConfig, TestingConfig, WebhooksConfig,
+    LedgerConfig, LedgerType, PollConfig, RequestsConfig, RetentionConfig, ServicesConfig,
+    StoreConfig, SubmitConfig, TestingConfig,
     ledger_type::{OPTIONAL_LEDGERS, alternatives, missing_ledgers},
     old,
 };
@@ -33,7 +33,7 @@ fn table_of<'a>(ledgers: impl IntoIterator<Item = &'a LedgerType> + Clone) -> Se
         PollConfig::SETTINGS,
         RetentionConfig::SETTINGS,
         EventsConfig::SETTINGS,
-        WebhooksConfig::SETTINGS,
+        RequestsConfig::SETTINGS,
         TestingConfig::SETTINGS,
     ];
     let of_ledgers = ledgers.into_iter().flat_map(LedgerType::settings);

@@ -48,6 +48,7 @@ fn every_setting_can_be_given_in_every_source() {
             ("gas_admins.*.password" | "pools.*.gas_admin", _) => continue,
             ("http.allowed_origins", _) => ("https://a", "[\"https://a\"]"),
             ("intake.signers", _) => ("02*", "[\"02*\"]"),
+            ("requests.*.options", _) => ("header:a: b", "[\"header:a: b\"]"),
             ("access.keys", _) => ("", "[]"),
             ("listen", _) => ("127.0.0.1:1,unix:/s", "[\"127.0.0.1:1\", \"unix:/s\"]"),
             ("http.trusted_proxies", _) => ("10.0.0.0/8,unix", "[\"10.0.0.0/8\", \"unix\"]"),
@@ -57,6 +58,7 @@ fn every_setting_can_be_given_in_every_source() {
         };
         let (section, key) = setting.section_and_key();
         let (section, list) = match section.strip_suffix(".*") {
+            Some("requests") => ("[requests.nodes]\n".to_owned(), format!("nodes={text}")),
             Some(section) => (format!("[{section}.\"a::b\"]\n"), format!("a::b={text}")),
             None if section.is_empty() => (String::new(), text.to_owned()),
             None => (format!("[{section}]\n"), text.to_owned()),

@@ -96,6 +96,8 @@ pub(super) fn compose(
         parts: std::mem::take(parts),
         stop_limit: config.times().drain_limit + STOP_SLACK,
         store: base.store,
+        stream: stream.clone(),
+        format: base.ledger.format(),
         _jobs: base.jobs,
     })
 }

@@ -4,6 +4,7 @@ mod access;
 mod base;
 mod compose;
 mod database_interface;
+mod embedded;
 mod error;
 mod http_interface;
 mod ledger;
@@ -15,7 +16,8 @@ mod withdrawal_moves;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use grid_batch_claims::{ChangeCounters, ClaimRequests};
+use grid_batch_claims::{ChangeCounters, ClaimRequests, RecordedStream};
+use grid_batch_core::batches::BatchFormat;
 use grid_batch_core::{Clock, SystemClock};
 use grid_batch_ledger_check::{LedgerCheck, LedgerMismatchError};
 use grid_batch_monitoring::ServerCounts;
@@ -70,6 +72,8 @@ pub struct RunningServer {
     parts: Stops,
     stop_limit: Duration,
     store: Store,
+    stream: RecordedStream,
+    format: Arc<dyn BatchFormat>,
     /// Its runtime ends after all parts.
     _jobs: Jobs,
 }

@@ -12,11 +12,6 @@ use log::debug;
 
 use crate::sql::{ClaimStore, Connection, Statement, Store, StoreError};
 
-/// The channel of all instances, without their namespace. A notification for one instance names the instance and then
-/// services, one per line. A notification for all instances begins with a line that says what it reports and who sent
-/// it, followed by batches.
-const CHANNEL: &str = "grid_batch_work";
-
 /// Clients of the sender wait for the end of these batches.
 const AWAITED: &str = "awaited by ";
 /// These batches have ended.
@@ -57,16 +52,8 @@ pub(super) fn notify_owners(store: &Store, services: &BTreeMap<String, Vec<Servi
     }
 }
 
-/// The channel of the instances that use the tables of this store.
-fn channel(store: &Store) -> String {
-    match store.pools.namespace().name() {
-        Some(namespace) => format!("{CHANNEL}_{namespace}"),
-        None => CHANNEL.to_owned(),
-    }
-}
-
 fn notify(store: &Store, text: &str) -> Result<(), StoreError> {
-    let channel = channel(store);
+    let channel = store.notification_channel();
     let statement = store
         .statement("-- notify_owners\n select pg_notify(?, ?)".to_owned())
         .text(&channel)
@@ -108,7 +95,7 @@ fn add(received: &mut Notifications, text: &str, instance: &str) {
 
 /// The connection on which an instance receives notifications.
 #[derive(Default)]
-struct NotificationConnection(Option<Connection>);
+struct NotificationConnection(Option<Connection<'static>>);
 
 impl NotificationConnection {
     /// Takes the notifications for this instance that have arrived, without waiting for others.
@@ -135,13 +122,18 @@ impl NotificationConnection {
         let of_ended = notifications(&format!("{ENDED}{instance}"), ended);
         for text in of_awaited.iter().chain(&of_ended) {
             let mut connection = self.take(store)?;
-            connection.execute(&notify_others(store, &channel(store), instance, text))?;
+            connection.execute(&notify_others(
+                store,
+                &store.notification_channel(),
+                instance,
+                text,
+            ))?;
             self.0 = Some(connection);
         }
         Ok(())
     }
 
-    fn take(&mut self, store: &Store) -> Result<Connection, StoreError> {
+    fn take(&mut self, store: &Store) -> Result<Connection<'static>, StoreError> {
         self.0.take().map_or_else(|| connect(store), Ok)
     }
 }
@@ -163,9 +155,9 @@ fn notify_others<'a>(
     store.statement(sql).text(channel).text(text).text(instance)
 }
 
-fn connect(store: &Store) -> Result<Connection, StoreError> {
+fn connect(store: &Store) -> Result<Connection<'static>, StoreError> {
     let mut connection = store.pools.connect()?;
-    connection.batch_execute(&format!("listen {}", channel(store)))?;
+    connection.batch_execute(&format!("listen {}", store.notification_channel()))?;
     Ok(connection)
 }
 

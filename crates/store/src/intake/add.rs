@@ -70,7 +70,7 @@ impl IntakeStore for Store {
 }
 
 /// Adds lists of batches. Must be called in a transaction.
-fn add_lists(
+pub(super) fn add_lists(
     store: &Store,
     connection: &mut Connection,
     lists: &[&[NewBatch]],

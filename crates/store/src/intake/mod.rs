@@ -5,6 +5,7 @@ mod add;
 mod capacity;
 mod client_capacity;
 mod created_at;
+mod in_transaction;
 mod insert;
 
 pub(crate) use capacity::Capacity;

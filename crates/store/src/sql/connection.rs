@@ -48,23 +48,23 @@ macro_rules! on_either {
 pub(crate) use on_either;
 
 /// A connection to a database. The store uses the tables in its namespace.
-pub(crate) struct Connection {
-    pub(crate) session: Session,
+pub(crate) struct Connection<'c> {
+    pub(crate) session: Session<'c>,
     namespace: Namespace,
     /// When it was returned to its pool, if the pool belongs to the store.
     pub(super) returned_at: Option<Instant>,
 }
 
 /// A session of either database.
-pub(crate) enum Session {
+pub(crate) enum Session<'c> {
     #[cfg(feature = "postgres")]
-    Postgres(Held<PgConnection>),
+    Postgres(Held<'c, PgConnection>),
     #[cfg(feature = "sqlite")]
-    Sqlite(Held<SqliteConnection>),
+    Sqlite(Held<'c, SqliteConnection>),
 }
 
-/// Owns the value, or returns it to its pool when it is dropped.
-pub(crate) type Held<T> = Box<dyn DerefMut<Target = T> + Send>;
+/// Owns or borrows the value, or returns it to its pool when it is dropped.
+pub(crate) type Held<'c, T> = Box<dyn DerefMut<Target = T> + Send + 'c>;
 
 /// A row that can be read from both databases.
 #[cfg(all(feature = "postgres", feature = "sqlite"))]
@@ -86,8 +86,8 @@ pub(crate) trait Row: QueryableByName<diesel::sqlite::Sqlite> + 'static {}
 #[cfg(all(feature = "sqlite", not(feature = "postgres")))]
 impl<R: QueryableByName<diesel::sqlite::Sqlite> + 'static> Row for R {}
 
-impl Connection {
-    pub(crate) fn new(session: Session, namespace: Namespace) -> Self {
+impl<'c> Connection<'c> {
+    pub(crate) fn new(session: Session<'c>, namespace: Namespace) -> Self {
         Self { session, namespace, returned_at: None }
     }
 

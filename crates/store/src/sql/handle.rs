@@ -239,6 +239,17 @@ impl Store {
     pub(crate) fn statement<'a>(&self, sql: impl Into<String>) -> Statement<'a> {
         Statement::new(self.dialect(), sql)
     }
+
+    /// The channel of all instances that use the tables of this store. A notification for one instance names the instance
+    /// and then services, one per line. A notification for all instances begins with a line that says what it reports
+    /// and who sent it, followed by batches.
+    pub(crate) fn notification_channel(&self) -> String {
+        const CHANNEL: &str = "grid_batch_work";
+        match self.pools.namespace().name() {
+            Some(namespace) => format!("{CHANNEL}_{namespace}"),
+            None => CHANNEL.to_owned(),
+        }
+    }
 }
 
 /// `None`: the database has no clock of its own.

@@ -24,6 +24,7 @@ pub(crate) mod open_counts;
 pub(crate) mod pools;
 pub(crate) mod private_file;
 pub(crate) mod probe;
+pub(crate) mod program_connection;
 pub(crate) mod program_pool;
 pub(crate) mod query;
 pub(crate) mod rows;

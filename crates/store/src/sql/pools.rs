@@ -134,7 +134,7 @@ impl Pools {
     }
 
     /// Opens a connection for exclusive use. If a program lends its pool, the connection is taken from the pool.
-    pub(crate) fn connect(&self) -> Result<Connection, StoreError> {
+    pub(crate) fn connect(&self) -> Result<Connection<'static>, StoreError> {
         match &self.write {
             SessionPool::Own(_) => {
                 let failed = |source| StoreError::Connect { url: self.url.to_string(), source };
@@ -201,7 +201,7 @@ impl Pools {
     }
 
     /// A connection of the program. A new one is checked first.
-    fn get_lent(&self, pool: &ProgramPool) -> Result<Connection, StoreError> {
+    fn get_lent(&self, pool: &ProgramPool) -> Result<Connection<'static>, StoreError> {
         let (mut connection, checked) = pool.get(self.limits.lock, &self.namespace)?;
         if !checked.contains(self.number) {
             program_pool::check_settings(&mut connection, self.limits)?;
@@ -216,7 +216,7 @@ impl Pools {
 }
 
 /// A pooled connection, which is returned to its pool when this is dropped.
-pub(crate) type PooledGuard = Held<Connection>;
+pub(crate) type PooledGuard = Held<'static, Connection<'static>>;
 
 fn failed_check(error: StoreError) -> diesel::r2d2::Error {
     let message = ErrorChain(&error).to_string();
@@ -263,7 +263,7 @@ impl fmt::Debug for Manager {
 /// A connection that was returned longer ago is tested by a statement before it is used again.
 const TEST_AFTER: Duration = Duration::from_secs(1);
 
-impl Connection {
+impl Connection<'_> {
     /// Whether the server has closed the connection, as far as its socket shows.
     fn is_closed(&mut self) -> bool {
         match &mut self.session {
@@ -279,10 +279,10 @@ impl Connection {
 }
 
 impl ManageConnection for Manager {
-    type Connection = Connection;
+    type Connection = Connection<'static>;
     type Error = diesel::r2d2::Error;
 
-    fn connect(&self) -> Result<Connection, Self::Error> {
+    fn connect(&self) -> Result<Connection<'static>, Self::Error> {
         let mut connection = Connection::open(&self.url, self.limits, &self.namespace)
             .map_err(diesel::r2d2::Error::ConnectionError)?;
         self.file.as_ref().map_or(Ok(()), OpenFile::check).map_err(failed_check)?;

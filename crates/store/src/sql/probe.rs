@@ -6,7 +6,7 @@ use super::{Connection, Store, StoreError, dialect::SessionLimits, pools::Pools}
 /// lends its pool, a connection of the pool is used for each check.
 pub struct DatabaseProbe {
     pools: Pools,
-    connection: Option<Connection>,
+    connection: Option<Connection<'static>>,
 }
 
 impl Store {

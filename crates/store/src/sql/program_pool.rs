@@ -55,7 +55,7 @@ impl ProgramPool {
         &self,
         limit: Duration,
         namespace: &Namespace,
-    ) -> Result<(Connection, CheckedBy), StoreError> {
+    ) -> Result<(Connection<'static>, CheckedBy), StoreError> {
         let (session, checked) = match self {
             #[cfg(feature = "postgres")]
             Self::Postgres(pool) => {

@@ -17,7 +17,7 @@ use super::{
     schema::{batches, lanes},
 };
 
-impl Connection {
+impl Connection<'_> {
     /// Runs a query and returns its rows. The name is for the plan tests.
     #[cfg_attr(not(test), expect(unused_variables, reason = "only the plan tests use the name"))]
     pub(crate) fn load_query<Q, R>(

@@ -25,6 +25,7 @@ mod operator_actions;
 mod order;
 mod paging;
 mod pauses;
+mod program_transactions;
 mod recording;
 mod recovery;
 #[cfg(feature = "withdrawals")]

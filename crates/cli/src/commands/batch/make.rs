@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use clap::{ArgGroup, Args};
 use grid_batch_core::Hex;
 use grid_batch_protocol::{Batch, BatchList, Message};
 
@@ -15,108 +15,107 @@ use super::{
 };
 use crate::commands::{failure::Failure, key, print::print_stderr};
 
-pub(super) fn command() -> Command {
-    let many = |name: &'static str, value: &'static str| {
-        Arg::new(name).long(name).value_name(value).action(ArgAction::Append)
-    };
-    Command::new("make")
-        .about("Makes a list of signed batches, as `grid-batch submit` takes it")
-        .long_about(
-            "Makes a list of signed batches, as `grid-batch submit` takes it.\n\n\
-             The batches come from a JSON file, or the flags describe one batch. A JSON file has a batch or an array \
-             of batches:\n\n  \
-             {\"transactions\": [{\"family\": \"intkey\", \"version\": \"1.0\",\n    \
-             \"inputs\": [\"1cf126…\"], \"outputs\": [\"1cf126…\"], \"dependencies\": [],\n    \
-             \"payload\": {\"cbor\": {\"Verb\": \"set\", \"Name\": \"a\", \"Value\": 5}}}]}\n\n\
-             A payload is {\"cbor\": …}, {\"text\": \"…\"} or {\"base64\": \"…\"}.",
-        )
-        .arg(
-            Arg::new("key")
-                .long("key")
-                .value_name("FILE")
-                .required(true)
-                .value_parser(clap::value_parser!(PathBuf))
-                .help("File with the secret key that signs, as `grid-batch key new` makes it"),
-        )
-        .arg(
-            Arg::new("output")
-                .long("output")
-                .short('o')
-                .value_name("FILE")
-                .value_parser(clap::value_parser!(PathBuf))
-                .help("File for the list [default: standard output]"),
-        )
-        .arg(Arg::new("json").long("json").value_name("FILE").help("The batches as JSON; - for standard input"))
-        .arg(
-            many("intkey", "TEXT")
-                .value_parser(|text: &str| text.parse::<Intkey>())
-                .help("A transaction of intkey, such as 'set a 5'; can be repeated for one batch"),
-        )
-        .arg(Arg::new("family").long("family").value_name("NAME").requires("version").help("The transaction family"))
-        .group(ArgGroup::new("source").args(["json", "intkey", "family"]).required(true))
-        .arg(Arg::new("version").long("version").value_name("TEXT").requires("family").help("The version of the family"))
-        .arg(many("input", "ADDRESS").requires("family").help("An address that the transaction may read"))
-        .arg(many("output-address", "ADDRESS").requires("family").help("An address that the transaction may write"))
-        .arg(many("dependency", "ID").requires("family").help("A transaction that must be applied before"))
-        .arg(Arg::new("nonce").long("nonce").value_name("TEXT").requires("family").help("Distinguishes transactions with the same content [default: a random one]"))
-        .arg(Arg::new("payload").long("payload").value_name("TEXT").requires("family").help("The payload as text"))
-        .arg(Arg::new("payload-file").long("payload-file").value_name("FILE").requires("family").conflicts_with("payload").value_parser(clap::value_parser!(PathBuf)).help("File with the payload"))
-        .arg(Arg::new("cbor").long("cbor").value_name("JSON").requires("family").conflicts_with_all(["payload", "payload-file"]).help("The payload as JSON, which is encoded as CBOR"))
+const ABOUT: &str = "Makes a list of signed batches, as `grid-batch submit` takes it.
+
+The batches come from a JSON file, or the flags describe one batch. A JSON file has a batch or an array of batches:
+
+  {\"transactions\": [{\"family\": \"intkey\", \"version\": \"1.0\",
+    \"inputs\": [\"1cf126…\"], \"outputs\": [\"1cf126…\"], \"dependencies\": [],
+    \"payload\": {\"cbor\": {\"Verb\": \"set\", \"Name\": \"a\", \"Value\": 5}}}]}
+
+A payload is {\"cbor\": …}, {\"text\": \"…\"} or {\"base64\": \"…\"}.";
+
+/// Makes a list of signed batches, as `grid-batch submit` takes it
+#[derive(Debug, Args)]
+#[command(long_about = ABOUT, group = ArgGroup::new("source").required(true))]
+pub(crate) struct MakeArgs {
+    /// File with the secret key that signs, as `grid-batch key new` makes it
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// File for the list [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The batches as JSON; - for standard input
+    #[arg(long, value_name = "FILE", group = "source")]
+    json: Option<String>,
+    /// A transaction of intkey, such as 'set a 5'; can be repeated for one batch
+    #[arg(long, value_name = "TEXT", group = "source")]
+    intkey: Vec<Intkey>,
+    /// The transaction family
+    #[arg(long, value_name = "NAME", group = "source", requires = "version")]
+    family: Option<String>,
+    /// The version of the family
+    #[arg(long, value_name = "TEXT", requires = "family")]
+    version: Option<String>,
+    /// An address that the transaction may read
+    #[arg(long, value_name = "ADDRESS", requires = "family")]
+    input: Vec<String>,
+    /// An address that the transaction may write
+    #[arg(long, value_name = "ADDRESS", requires = "family")]
+    output_address: Vec<String>,
+    /// A transaction that must be applied before
+    #[arg(long, value_name = "ID", requires = "family")]
+    dependency: Vec<String>,
+    /// Distinguishes transactions with the same content [default: a random one]
+    #[arg(long, value_name = "TEXT", requires = "family")]
+    nonce: Option<String>,
+    /// The payload as text
+    #[arg(long, value_name = "TEXT", requires = "family")]
+    payload: Option<String>,
+    /// File with the payload
+    #[arg(long, value_name = "FILE", requires = "family", conflicts_with = "payload")]
+    payload_file: Option<PathBuf>,
+    /// The payload as JSON, which is encoded as CBOR
+    #[arg(long, value_name = "JSON", requires = "family", conflicts_with_all = ["payload", "payload_file"])]
+    cbor: Option<String>,
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let key_file: &PathBuf =
-        matches.get_one("key").ok_or_else(|| Failure::new("--key is missing"))?;
-    let key = key::read(key_file)?;
-    let nonce =
-        || random_nonce().map_err(|error| format!("the system has no random numbers: {error}"));
+pub(super) fn run(args: &MakeArgs) -> Result<ExitCode, Failure> {
+    let key = key::read(&args.key)?;
+    let nonce = || Ok(Hex(&key::random_bytes::<16>()?).to_string());
     let sign = |batch: BatchJson| batch.sign(&key, nonce).map_err(Failure::new);
-    let batches = batches(matches)?.into_iter().map(sign).collect::<Result<Vec<Batch>, _>>()?;
-    write(matches.get_one("output"), &batches)?;
+    let batches = batches(args)?.into_iter().map(sign).collect::<Result<Vec<Batch>, _>>()?;
+    write(args.output.as_ref(), &batches)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn batches(matches: &ArgMatches) -> Result<Vec<BatchJson>, Failure> {
-    if let Some(file) = matches.get_one::<String>("json") {
+fn batches(args: &MakeArgs) -> Result<Vec<BatchJson>, Failure> {
+    if let Some(file) = &args.json {
         let text = read_text(file)?;
         let description: Description = text.parse().map_err(|error| {
             Failure::new(format!("{} describes no batches: {error}", shown(file)))
         })?;
         return Ok(description.0);
     }
-    let transactions = match matches.get_many::<Intkey>("intkey") {
-        Some(all) => all.map(Intkey::transaction).collect(),
-        None => vec![of_flags(matches)?],
+    let transactions = if args.intkey.is_empty() {
+        vec![of_flags(args)?]
+    } else {
+        args.intkey.iter().map(Intkey::transaction).collect()
     };
     Ok(vec![BatchJson { transactions }])
 }
 
-fn of_flags(matches: &ArgMatches) -> Result<TransactionJson, Failure> {
-    let text = |name: &str| matches.get_one::<String>(name).cloned();
-    let texts =
-        |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned().collect();
+fn of_flags(args: &MakeArgs) -> Result<TransactionJson, Failure> {
     let payload =
-        match (text("payload"), matches.get_one::<PathBuf>("payload-file"), text("cbor")) {
-            (Some(text), ..) => PayloadJson::Text(text),
+        match (&args.payload, &args.payload_file, &args.cbor) {
+            (Some(text), ..) => PayloadJson::Text(text.clone()),
             (_, Some(file), _) => PayloadJson::Bytes(fs::read(file).map_err(|error| {
                 Failure::new(format!("cannot read {}: {error}", file.display()))
             })?),
             (.., Some(json)) => PayloadJson::Cbor(
-                serde_json::from_str(&json)
+                serde_json::from_str(json)
                     .map_err(|error| Failure::new(format!("--cbor is not JSON: {error}")))?,
             ),
             (None, None, None) => PayloadJson::default(),
         };
     Ok(TransactionJson {
-        inputs: texts("input"),
-        outputs: texts("output-address"),
-        dependencies: texts("dependency"),
-        nonce: text("nonce"),
+        family: args.family.clone().unwrap_or_default(),
+        version: args.version.clone().unwrap_or_default(),
+        inputs: args.input.clone(),
+        outputs: args.output_address.clone(),
+        dependencies: args.dependency.clone(),
+        nonce: args.nonce.clone(),
         payload,
-        ..TransactionJson::new(
-            &text("family").unwrap_or_default(),
-            &text("version").unwrap_or_default(),
-        )
     })
 }
 
@@ -150,10 +149,4 @@ fn write(output: Option<&PathBuf>, batches: &[Batch]) -> Result<(), Failure> {
     }
     batches.iter().for_each(|batch| print_stderr(&batch.header_signature));
     Ok(())
-}
-
-fn random_nonce() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)?;
-    Ok(Hex(&bytes).to_string())
 }

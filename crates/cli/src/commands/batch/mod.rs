@@ -7,21 +7,16 @@ mod make;
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Subcommand;
 
 use crate::commands::failure::Failure;
 
-pub(crate) fn command() -> Command {
-    Command::new("batch")
-        .about("Makes signed batches")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(make::command())
+/// Makes signed batches
+#[derive(Debug, Subcommand)]
+pub(crate) enum BatchCommand {
+    Make(make::MakeArgs),
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("make", matches)) => make::run(matches),
-        _ => Err(Failure::new("there is no such command; see grid-batch batch --help")),
-    }
+pub(crate) fn run(BatchCommand::Make(args): &BatchCommand) -> Result<ExitCode, Failure> {
+    make::run(args)
 }

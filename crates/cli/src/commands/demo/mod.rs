@@ -7,7 +7,7 @@ mod withdrawals;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Args, value_parser};
 use grid_batch_core::queue::StrategyKind;
 use grid_batch_demo::{
     DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger, demonstrate,
@@ -25,91 +25,58 @@ use crate::commands::{
     print::{print_stderr, print_stdout},
 };
 
-pub(crate) fn command() -> Command {
-    let count = || value_parser!(u32).range(1..);
-    Command::new("demo")
-        .about("Runs the server over a simulated ledger and audits the result")
-        .arg(
-            Arg::new("ledger")
-                .long("ledger")
-                .value_parser(["sawtooth", "scabbard", "evm"])
-                .default_value("scabbard")
-                .help("Simulated ledger; evm is a chain of anvil, which must be installed"),
-        )
-        .arg(
-            Arg::new("services")
-                .long("services")
-                .value_parser(count())
-                .help("Number of services [default: 50; sawtooth has one]"),
-        )
-        .arg(
-            Arg::new("batches")
-                .long("batches")
-                .value_parser(count())
-                .help("Number of batches [default: 1000; with sawtooth 300, with evm 24]"),
-        )
-        .arg(
-            Arg::new("strategy")
-                .long("strategy")
-                .value_parser(["serial", "parallel"])
-                .help("Strategy of all services [default: serial; with sawtooth parallel]"),
-        )
-        .arg(
-            Arg::new("faults")
-                .long("faults")
-                .value_parser(["none", "some", "harsh"])
-                .default_value("none")
-                .help("Faults of the ledger"),
-        )
-        .arg(
-            Arg::new("database")
-                .long("database")
-                .value_name("URL")
-                .help("Database [default: an SQLite file that is removed afterwards]"),
-        )
-        .arg(Arg::new("keep").long("keep").value_name("DIR").help(
-            "Directory for the database and the ledger's record; if they exist, the \
-             demonstration continues from them",
-        ))
-        .arg(
-            Arg::new("seed")
-                .long("seed")
-                .value_parser(value_parser!(u64))
-                .help("Seed of the faults, to repeat a run as far as threads allow"),
-        )
-        .arg(
-            Arg::new("json")
-                .long("json")
-                .action(ArgAction::SetTrue)
-                .help("Prints the audit as JSON, and no progress"),
-        )
-        .arg(
-            Arg::new("log")
-                .long("log")
-                .value_parser(log_filter)
-                .default_value("off")
-                .help("Log level: off, error, warn, info or debug"),
-        )
+/// Runs the server over a simulated ledger and audits the result
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Simulated ledger; evm is a chain of anvil, which must be installed
+    #[arg(long, value_parser = ["sawtooth", "scabbard", "evm"], default_value = "scabbard")]
+    ledger: String,
+    /// Number of services [default: 50; sawtooth has one]
+    #[arg(long, value_parser = value_parser!(u32).range(1..))]
+    services: Option<u32>,
+    /// Number of batches [default: 1000; with sawtooth 300, with evm 24]
+    #[arg(long, value_parser = value_parser!(u32).range(1..))]
+    batches: Option<u32>,
+    /// Strategy of all services [default: serial; with sawtooth parallel]
+    #[arg(long, value_parser = ["serial", "parallel"])]
+    strategy: Option<String>,
+    /// Faults of the ledger [default: none]
+    #[arg(long, value_parser = ["none", "some", "harsh"])]
+    faults: Option<String>,
+    /// Database [default: an SQLite file that is removed afterwards]
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Directory for the database and the ledger's record; if they exist, the demonstration continues from them
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Seed of the faults, to repeat a run as far as threads allow
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Prints the audit as JSON, and no progress
+    #[arg(long)]
+    json: bool,
+    /// Log level: off, error, warn, info or debug
+    #[arg(long, value_parser = log_filter, default_value = "off")]
+    log: String,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    if text(matches, "ledger") == "evm" {
-        return run_withdrawals(matches);
+pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    if args.ledger == "evm" {
+        return run_withdrawals(args);
     }
-    logging::start(LogOptions::all(text(matches, "log")))?;
-    let options = options(matches)?;
-    let json = matches.get_flag("json");
-    if !json {
+    logging::start(LogOptions::all(&args.log))?;
+    let options = options(args)?;
+    if !args.json {
         print_introduction(&options);
     }
     let stop = StopSignal::request(options.stop.clone())?;
-    let report = demonstrate_with_progress(&options, json, text(matches, "log") == "off");
+    let report = demonstrate_with_progress(&options, args.json, args.log == "off");
     if let Err(DemoError::Stopped) = report {
         print_stopped(&options);
         return Ok(stop.exit_code());
     }
     let report = report?;
-    if json {
+    if args.json {
         print_stdout(serde_json::to_string(&report)?);
     } else {
         print_stdout(format_args!("\n{report}"));
@@ -148,46 +115,39 @@ fn print_stopped(options: &DemoOptions) {
 }
 
 #[cfg(feature = "evm")]
-fn run_withdrawals(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    withdrawals::run(matches)
+fn run_withdrawals(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    withdrawals::run(args)
 }
 
 #[cfg(not(feature = "evm"))]
-fn run_withdrawals(_: &ArgMatches) -> Result<ExitCode, Failure> {
+fn run_withdrawals(_: &DemoArgs) -> Result<ExitCode, Failure> {
     let reason = "this build has no adapter for evm; build it with --features evm";
     Err(Failure::configuration(reason))
 }
 
-fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
-    matches.get_one::<String>(name).map_or("", String::as_str)
-}
-
-fn options(matches: &ArgMatches) -> Result<DemoOptions, Failure> {
-    let count = |name: &str| matches.get_one::<u32>(name).map(|count| *count as usize);
-    let ledger = match text(matches, "ledger") {
+fn options(args: &DemoArgs) -> Result<DemoOptions, Failure> {
+    let ledger = match args.ledger.as_str() {
         "sawtooth" => SimulatedLedger::Sawtooth,
         _ => SimulatedLedger::Scabbard,
     };
     let defaults = DemoOptions::new(ledger);
+    let database = args.database.as_ref().map(|url| url.parse::<DatabaseUrl>());
     Ok(DemoOptions {
-        services: count("services").unwrap_or(defaults.services),
-        batches: count("batches").unwrap_or(defaults.batches),
-        strategy: match text(matches, "strategy") {
-            "serial" => StrategyKind::Serial,
-            "parallel" => StrategyKind::Parallel,
+        services: args.services.map_or(defaults.services, |count| count as usize),
+        batches: args.batches.map_or(defaults.batches, |count| count as usize),
+        strategy: match args.strategy.as_deref() {
+            Some("serial") => StrategyKind::Serial,
+            Some("parallel") => StrategyKind::Parallel,
             _ => defaults.strategy,
         },
-        faults: match text(matches, "faults") {
-            "some" => FaultLevel::Some,
-            "harsh" => FaultLevel::Harsh,
+        faults: match args.faults.as_deref() {
+            Some("some") => FaultLevel::Some,
+            Some("harsh") => FaultLevel::Harsh,
             _ => FaultLevel::None,
         },
-        database: matches
-            .get_one::<String>("database")
-            .map(|url| url.parse::<DatabaseUrl>())
-            .transpose()?,
-        keep: matches.get_one::<String>("keep").map(PathBuf::from),
-        seed: matches.get_one::<u64>("seed").copied(),
+        database: database.transpose()?,
+        keep: args.keep.clone(),
+        seed: args.seed,
         ..defaults
     })
 }

@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, parser::ValueSource};
 use grid_batch_demo::{
     DemoError, WithdrawalDemoOptions, WithdrawalProgress, WithdrawalReport, demonstrate_withdrawals,
 };
 
-use super::{progress_lines::ProgressLines, stop::StopSignal};
+use super::{DemoArgs, progress_lines::ProgressLines, stop::StopSignal};
 
 use crate::commands::{
     failure::Failure,
@@ -15,9 +14,9 @@ use crate::commands::{
     print::{print_stderr, print_stdout},
 };
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let options = options(matches)?;
-    let json = matches.get_flag("json");
+pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    let options = options(args)?;
+    let json = args.json;
     if !json {
         let text = format!(
             "{} withdrawals, and a reward for two members, from five pools with four gas admins, on a \
@@ -63,21 +62,23 @@ fn demonstrate_with_progress(
     report
 }
 
-fn options(matches: &ArgMatches) -> Result<WithdrawalDemoOptions, Failure> {
-    for name in ["services", "keep", "seed", "faults"] {
-        if matches.value_source(name) == Some(ValueSource::CommandLine) {
-            return Err(Failure::new(format!(
-                "--{name} is for simulated ledgers; --ledger evm runs a real chain"
-            )));
-        }
+fn options(args: &DemoArgs) -> Result<WithdrawalDemoOptions, Failure> {
+    let of_simulated = [
+        ("services", args.services.is_some()),
+        ("keep", args.keep.is_some()),
+        ("seed", args.seed.is_some()),
+        ("faults", args.faults.is_some()),
+    ];
+    if let Some((name, _)) = of_simulated.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::new(format!(
+            "--{name} is for simulated ledgers; --ledger evm runs a real chain"
+        )));
     }
     let defaults = WithdrawalDemoOptions::new(std::env::current_exe()?);
     Ok(WithdrawalDemoOptions {
-        withdrawals: matches
-            .get_one::<u32>("batches")
-            .map_or(defaults.withdrawals, |count| *count as usize),
-        database: matches.get_one::<String>("database").cloned(),
-        log: matches.get_one::<String>("log").cloned().unwrap_or(defaults.log),
+        withdrawals: args.batches.map_or(defaults.withdrawals, |count| count as usize),
+        database: args.database.clone(),
+        log: args.log.clone(),
         ..defaults
     })
 }

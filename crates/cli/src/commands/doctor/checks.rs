@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use clap::ArgMatches;
 use grid_batch_client::{Client, ClientError, ClientOptions};
 use grid_batch_core::Timestamp;
 use grid_batch_core::queries::{ServiceCounts, WaitReason};
@@ -14,13 +13,16 @@ use grid_batch_store::Store;
 use grid_batch_support::{ErrorChain, one_line};
 
 use super::finding::Finding;
-use crate::commands::{flags, migrate};
+use crate::commands::{
+    flags::{self, OfDatabase, SettingFlags},
+    migrate,
+};
 
 const DATABASE: &str = "database";
 const LEDGER: &str = "ledger";
 
-pub(super) fn all(matches: &ArgMatches) -> Vec<Finding> {
-    let config = match flags::load(matches) {
+pub(super) fn all(settings: &SettingFlags<OfDatabase>) -> Vec<Finding> {
+    let config = match settings.load() {
         Ok(config) => config,
         Err(failure) => {
             let advice = "`grid-batch config init` writes a file with every setting and its help";

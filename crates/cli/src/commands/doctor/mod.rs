@@ -5,36 +5,35 @@ mod finding;
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 use serde_json::json;
 
 use crate::commands::{
+    arguments::Output,
     failure::Failure,
-    flags,
-    operator::{json_flag, print_json, print_wrapped, wants_json},
+    flags::{OfDatabase, SettingFlags},
+    operator::print_wrapped,
     print::print_stdout,
 };
 use finding::{CheckOutcome, Finding};
 
-pub(crate) fn command() -> Command {
-    Command::new("doctor")
-        .about("Checks what a server needs: configuration, database, ledger, clock, limits, permissions")
-        .long_about(
-            "Checks what a server with this configuration needs: the database and its schema, the nodes of the \
-             ledger, the clock, the limits of the system, and files that other users can read. Prints what is \
-             wrong and what to do. Changes nothing. The exit code is 1 if there is a problem.",
-        )
-        .arg(json_flag())
-        .args(flags::of_database())
+/// Checks what a server needs: configuration, database, ledger, clock, limits, permissions
+///
+/// Those are the database and its schema, the nodes of the ledger, the clock, the limits of the system, and files that
+/// other users can read. Prints what is wrong and what to do. Changes nothing. The exit code is 1 if there is a problem.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    settings: SettingFlags<OfDatabase>,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let findings = checks::all(matches);
+pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let findings = checks::all(&args.settings);
     let has_problem = findings.iter().any(|finding| finding.outcome == CheckOutcome::Problem);
-    if wants_json(matches) {
-        let findings: Vec<_> = findings.iter().map(Finding::json).collect();
-        print_json(&json!({ "problem": has_problem, "findings": findings }));
-    } else {
+    let json = || findings.iter().map(Finding::json).collect::<Vec<_>>();
+    if !args.output.prints(|| json!({ "problem": has_problem, "findings": json() })) {
         findings.iter().for_each(print);
         let of = |outcome| findings.iter().filter(|finding| finding.outcome == outcome).count();
         let (problems, warnings) = (of(CheckOutcome::Problem), of(CheckOutcome::Warning));

@@ -2,7 +2,7 @@
 
 use std::{error::Error, str::FromStr};
 
-use clap::{Arg, ArgMatches, builder::ValueParser, value_parser};
+use clap::Args;
 use grid_batch_core::queries::ItemIdPrefix;
 
 use super::{BatchName, ServiceSelection};
@@ -47,43 +47,38 @@ pub(in crate::commands) struct NamedBatches {
     pub(in crate::commands) names: Vec<BatchName>,
 }
 
-/// The arguments that name batches.
-pub(in crate::commands) fn batch_arguments() -> [Arg; 2] {
-    let words = Arg::new("batch")
-        .required(true)
-        .num_args(1..)
-        .value_name("BATCH")
-        .value_parser(ValueParser::new(str::parse::<Word>))
-        .help(format!(
-            "Ids of batches, or at least their first {} characters. Their service, or a pattern with *, can come \
-             first",
-            ItemIdPrefix::SHORTEST
-        ));
-    [words, service_flag()]
+// The arguments that name batches.
+#[derive(Debug, Args)]
+pub(in crate::commands) struct BatchesArgs {
+    #[arg(required = true, value_name = "BATCH", help = words_help())]
+    pub(in crate::commands) batch: Vec<Word>,
+    /// The service of the batches, or a pattern [default: any]
+    #[arg(long, value_name = "SERVICE")]
+    service: Option<ServiceSelection>,
 }
 
-/// The flag with the service, for a service whose id looks like that of a batch.
-fn service_flag() -> Arg {
-    Arg::new("service")
-        .long("service")
-        .value_name("SERVICE")
-        .value_parser(ValueParser::new(str::parse::<ServiceSelection>))
-        .help("The service of the batches, or a pattern [default: any]")
-}
-
-/// The flag with the attempt that a decision is about.
-pub(in crate::commands) fn attempt_flag() -> Arg {
-    Arg::new("attempt").long("attempt").value_name("NUMBER").value_parser(value_parser!(u32)).help(
-        "The attempt that the decision is about, as `show` and `held` print it; 0 if the batch was never tried. \
-         Nothing changes if the batch has another attempt by now. Name batches with different attempts as ID@ATTEMPT",
+fn words_help() -> String {
+    format!(
+        "Ids of batches, or at least their first {} characters. Their service, or a pattern with *, can come first",
+        ItemIdPrefix::SHORTEST
     )
 }
 
+#[derive(Debug, Clone, Copy, Args)]
+pub(in crate::commands) struct AttemptArg {
+    /// The attempt that the decision is about, as `show` and `held` print it; 0 if the batch was never tried. Nothing
+    /// changes if the batch has another attempt by now. Name batches with different attempts as ID@ATTEMPT
+    #[arg(long, value_name = "NUMBER")]
+    pub(in crate::commands) attempt: Option<u32>,
+}
+
 impl NamedBatches {
-    pub(in crate::commands) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
-        let words: Vec<&Word> = matches.get_many::<Word>("batch").into_iter().flatten().collect();
-        let attempt = matches.try_get_one::<u32>("attempt").ok().flatten().copied();
-        let (service, words) = match (matches.get_one("service"), words.as_slice()) {
+    /// The batches, each with the attempt that is given for it or for all.
+    pub(in crate::commands) fn of(
+        args: &BatchesArgs,
+        attempt: Option<u32>,
+    ) -> Result<Self, Failure> {
+        let (service, words) = match (args.service.as_ref(), args.batch.as_slice()) {
             (None, [Word::Service(first), others @ ..]) if !others.is_empty() => {
                 (Some(first), others)
             }
@@ -102,8 +97,11 @@ impl NamedBatches {
     }
 
     /// For decisions, which are about one attempt.
-    pub(in crate::commands) fn of_attempts(matches: &ArgMatches) -> Result<Self, Failure> {
-        let named = Self::of(matches)?;
+    pub(in crate::commands) fn of_attempts(
+        args: &BatchesArgs,
+        AttemptArg { attempt }: AttemptArg,
+    ) -> Result<Self, Failure> {
+        let named = Self::of(args, attempt)?;
         match named.names.iter().find(|name| name.attempt.is_none()) {
             Some(name) => Err(Failure::usage(format!(
                 "the decision about {name:.32} needs an attempt: give --attempt <NUMBER>, or name the batch as \
@@ -116,14 +114,22 @@ impl NamedBatches {
 
 #[cfg(test)]
 mod tests {
-    use clap::Command;
+    use clap::Parser;
 
     use super::*;
 
+    #[derive(Parser)]
+    #[command(no_binary_name = true)]
+    struct Example {
+        #[command(flatten)]
+        batches: BatchesArgs,
+        #[command(flatten)]
+        attempt: AttemptArg,
+    }
+
     fn parse(arguments: &[&str]) -> Result<NamedBatches, Failure> {
-        let command = Command::new("x").no_binary_name(true).args(batch_arguments());
-        let matches = command.arg(attempt_flag()).try_get_matches_from(arguments).unwrap();
-        NamedBatches::of(&matches)
+        let Example { batches, attempt } = Example::try_parse_from(arguments).unwrap();
+        NamedBatches::of(&batches, attempt.attempt)
     }
 
     #[test]

@@ -1,12 +1,12 @@
 use std::process::ExitCode;
 
-use clap::ArgMatches;
 use serde_json::{Value, json};
 
-use super::{is_dry_run, print_json, print_wrapped, wants_json};
+use super::print_wrapped;
 use crate::commands::{
+    arguments::{ActionArgs, DryRun},
     failure::Failure,
-    print::{print_stderr, print_stdout},
+    print::{print_json, print_stderr, print_stdout},
     remote::{changed, field},
 };
 
@@ -19,7 +19,7 @@ pub(in crate::commands) struct Report {
     database: Option<String>,
     /// Whether the command is about several batches.
     several: bool,
-    dry_run: bool,
+    run: DryRun,
     json: Option<Vec<Value>>,
     changed: usize,
     failed: Vec<Failure>,
@@ -27,15 +27,15 @@ pub(in crate::commands) struct Report {
 
 impl Report {
     pub(in crate::commands) fn new(
-        matches: &ArgMatches,
+        args: &ActionArgs,
         database: Option<&str>,
         batches: usize,
     ) -> Self {
         Self {
             database: database.map(str::to_owned),
             several: batches > 1,
-            dry_run: is_dry_run(matches),
-            json: wants_json(matches).then(Vec::new),
+            run: args.asked.run,
+            json: args.output.json.then(Vec::new),
             changed: 0,
             failed: Vec::new(),
         }
@@ -44,9 +44,7 @@ impl Report {
     /// Adds a batch that was changed, or would be, from the answer of the interface.
     pub(in crate::commands) fn add_done(&mut self, done: &Value) {
         let (service_id, batch_id) = (field(done, "service_id"), field(done, "batch_id"));
-        let text = changed(done);
-        let would = if self.dry_run { "nothing changed; without --dry-run: " } else { "" };
-        let text = format!("{would}{text}");
+        let text = format!("{}{}", self.run.would(), changed(done));
         if self.json.is_none() {
             self.print(&format!("{service_id} {batch_id:.SHORT_ID$}"), &text);
         }
@@ -70,7 +68,7 @@ impl Report {
         state: Value,
         text: &str,
     ) {
-        let dry_run = self.dry_run;
+        let dry_run = self.run.dry_run;
         if let Some(results) = &mut self.json {
             results.push(json!({
                 "service_id": service,

@@ -2,36 +2,35 @@
 
 use std::process::ExitCode;
 
-use clap::ArgMatches;
 use grid_batch_client::{ClientError, path_segment};
 use grid_batch_core::operators::OperatorVerb;
 use serde_json::{Value, json};
 
 use super::{Server, field};
 use crate::commands::{
+    arguments::{ActionArgs, Asked, DryRun},
     failure::Failure,
-    operator::{BatchName, NamedBatches, Report, is_dry_run},
+    operator::{BatchName, NamedBatches, Report},
 };
 
 /// Acts on each batch that the arguments name, and reports each. If several are named, all are found before the first
 /// is changed.
 pub(in crate::commands) fn act_on_each(
-    matches: &ArgMatches,
+    args: &ActionArgs,
     verb: OperatorVerb,
     named: &NamedBatches,
 ) -> Result<ExitCode, Failure> {
-    let server = Server::to_act(matches)?;
-    let act = |name: &BatchName, dry_run: bool| {
+    let server = Server::to_act(&args.source)?;
+    let act = |name: &BatchName, asked: &Asked| {
         let service = named.service.as_ref().map(ToString::to_string);
         let service = service.as_deref().map(|service| ("service_id", service));
         let path = format!("/v1/batches/{}/{}", name.prefix, path_of(verb));
-        let mut fields = fields_of(verb, name);
-        fields["dry_run"] = dry_run.into();
-        server.act(matches, &path, &Vec::from_iter(service), fields)
+        server.act(asked, &path, &Vec::from_iter(service), fields_of(verb, name))
     };
     if named.names.len() > 1 {
+        let dry_run = Asked { run: DryRun { dry_run: true }, ..args.asked.clone() };
         for name in &named.names {
-            match act(name, true) {
+            match act(name, &dry_run) {
                 Err(error) if !is_of_state(&error) => {
                     let failure = Server::failed(error).at(&server.place());
                     return Err(failure.about(&format!("{:.32}", name.prefix)));
@@ -40,9 +39,9 @@ pub(in crate::commands) fn act_on_each(
             }
         }
     }
-    let mut report = Report::new(matches, server.database.as_deref(), named.names.len());
+    let mut report = Report::new(args, server.database.as_deref(), named.names.len());
     for name in &named.names {
-        match act(name, is_dry_run(matches)) {
+        match act(name, &args.asked) {
             Ok(done) => report.add_done(&done),
             Err(error) => report.add_failed(&name.prefix.to_string(), Server::failed(error)),
         }

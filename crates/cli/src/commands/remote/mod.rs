@@ -2,7 +2,6 @@
 
 mod actions;
 mod explanation;
-mod filtered_list;
 mod gas;
 mod profile;
 mod progress;
@@ -15,11 +14,10 @@ mod user;
 
 pub(super) use actions::{act_on_each, action_path, changed};
 pub(super) use explanation::{explanation_lines, position};
-pub(super) use filtered_list::{ListFilter, list_flags};
 pub(super) use gas::gas_text;
 pub(super) use progress::ProgressLine;
-pub(super) use retries::{Retries, timeout_flag};
-pub(super) use server::{Server, flags, server_flags};
-pub(super) use source::{Source, action_flags, check_withdrawals, flags_of_both};
+pub(super) use retries::{Retries, TimeoutArg};
+pub(super) use server::{Server, given};
+pub(super) use source::{Source, check_withdrawals};
 pub(super) use table::{Table, terminal_width};
 pub(super) use text::{age, field, print_line, print_time, state_text, time_until};

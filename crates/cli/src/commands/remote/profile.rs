@@ -5,7 +5,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::ArgMatches;
 use serde::Deserialize;
 
 use crate::commands::{failure::Failure, variables};
@@ -25,8 +24,7 @@ pub(super) struct Profile {
 impl Profile {
     /// The profile that a flag or the environment names. Without one, `default` if it exists, but not if a flag or a
     /// variable names the server, because the token is not for that server.
-    pub(super) fn of(matches: &ArgMatches, names_server: bool) -> Result<Self, Failure> {
-        let named = matches.get_one::<String>("profile").cloned();
+    pub(super) fn of(named: Option<String>, names_server: bool) -> Result<Self, Failure> {
         let named = named.or_else(|| env::var(variables::PROFILE).ok());
         let Some(file) = file() else {
             return match named {

@@ -3,19 +3,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{Arg, ArgMatches, builder::ValueParser};
+use clap::Args;
 use grid_batch_client::ClientError;
 use grid_batch_support::Backoff;
 use humantime::parse_duration;
 
-/// The flag with the time limit for a request and what it waits for.
-pub(in crate::commands) fn timeout_flag() -> Arg {
-    Arg::new("timeout")
-        .long("timeout")
-        .value_name("DURATION")
-        .default_value("5m")
-        .value_parser(ValueParser::new(parse_duration))
-        .help("Time limit for the whole command")
+#[derive(Debug, Clone, Copy, Args)]
+pub(in crate::commands) struct TimeoutArg {
+    /// Time limit for the whole command
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    timeout: Duration,
+}
+
+impl TimeoutArg {
+    /// Retries until the time has passed.
+    pub(in crate::commands) fn retries(self) -> Retries {
+        Retries::until(self.timeout)
+    }
 }
 
 /// How long a command repeats a request while the server is busy.
@@ -27,11 +31,6 @@ pub(in crate::commands) struct Retries {
 impl Retries {
     const PAUSES: Backoff =
         Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(10) };
-
-    /// Until the time of `--timeout` has passed.
-    pub(in crate::commands) fn of(matches: &ArgMatches) -> Self {
-        Self::until(matches.get_one("timeout").copied().unwrap_or_default())
-    }
 
     pub(in crate::commands) fn until(limit: Duration) -> Self {
         let now = Instant::now();

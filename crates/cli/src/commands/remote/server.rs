@@ -1,10 +1,5 @@
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{env, fs, path::Path, time::Duration};
 
-use clap::{Arg, ArgMatches};
 use grid_batch_client::{Client, ClientError, ClientOptions};
 use grid_batch_service::{Config, DatabaseInterface};
 use grid_batch_store::{DatabaseUrl, Store, StoreError, StoreOptions};
@@ -12,37 +7,10 @@ use serde_json::Value;
 
 use super::{Source, profile::Profile, user::user_name};
 use crate::commands::{
+    arguments::{Asked, ServerArgs, SourceArgs},
     failure::Failure,
-    flags,
-    operator::{is_dry_run, json_flag, reason},
     variables,
 };
-
-/// The flags that name a server and its token, and choose what is printed.
-pub(in crate::commands) fn flags() -> impl Iterator<Item = Arg> {
-    std::iter::once(json_flag().help("Print the server's answer as JSON")).chain(server_flags())
-}
-
-/// The flags that name a server and its token.
-pub(in crate::commands) fn server_flags() -> [Arg; 3] {
-    let default = ClientOptions::default().url;
-    let (url, token, profile) = (variables::URL, variables::TOKEN, variables::PROFILE);
-    [
-        Arg::new("url")
-            .long("url")
-            .value_name("URL")
-            .help(format!("URL of the server [default: {url}, that of the profile, or {default}]")),
-        Arg::new("token-file")
-            .long("token-file")
-            .value_name("FILE")
-            .value_parser(clap::value_parser!(PathBuf))
-            .help(format!("File with the access token [default: the token in {token}, or that of the profile]")),
-        Arg::new("profile")
-            .long("profile")
-            .value_name("NAME")
-            .help(format!("Section of ~/.config/grid-batch/profiles.toml with `url` and `token_file` [default: {profile}, or default]")),
-    ]
-}
 
 /// A running server, or the same interface over a database in this process.
 pub(in crate::commands) struct Server {
@@ -53,18 +21,18 @@ pub(in crate::commands) struct Server {
 
 impl Server {
     /// The server or database that a flag or the environment names, for reading. A database needs only read permission.
-    pub(in crate::commands) fn to_read(matches: &ArgMatches) -> Result<Self, Failure> {
-        match Source::of(matches) {
-            Source::Server => Self::of(matches),
-            Source::Database => Self::over(flags::load(matches)?, Store::open_to_read),
+    pub(in crate::commands) fn to_read(args: &SourceArgs) -> Result<Self, Failure> {
+        match Source::of(args) {
+            Source::Server => Self::of(&args.server),
+            Source::Database => Self::over(args.settings.load()?, Store::open_to_read),
         }
     }
 
     /// The same, for actions of an operator.
-    pub(in crate::commands) fn to_act(matches: &ArgMatches) -> Result<Self, Failure> {
-        match Source::of(matches) {
-            Source::Server => Self::of(matches),
-            Source::Database => Self::over(flags::load(matches)?, Store::open_for_command),
+    pub(in crate::commands) fn to_act(args: &SourceArgs) -> Result<Self, Failure> {
+        match Source::of(args) {
+            Source::Server => Self::of(&args.server),
+            Source::Database => Self::over(args.settings.load()?, Store::open_for_command),
         }
     }
 
@@ -79,26 +47,25 @@ impl Server {
         Ok(Self { client: Client::over(interface), database: Some(name) })
     }
 
-    pub(in crate::commands) fn of(matches: &ArgMatches) -> Result<Self, Failure> {
-        Self::with(matches, None)
+    pub(in crate::commands) fn of(args: &ServerArgs) -> Result<Self, Failure> {
+        Self::with(args, None)
     }
 
     /// The server, with this token instead of that of the flags, the environment or the profile.
     pub(in crate::commands) fn with_token(
-        matches: &ArgMatches,
+        args: &ServerArgs,
         token: String,
     ) -> Result<Self, Failure> {
-        Self::with(matches, Some(token))
+        Self::with(args, Some(token))
     }
 
-    fn with(matches: &ArgMatches, given: Option<String>) -> Result<Self, Failure> {
-        let url = matches.get_one::<String>("url").cloned();
-        let url = url.or_else(|| env::var(variables::URL).ok());
-        let profile = Profile::of(matches, url.is_some())?;
+    fn with(args: &ServerArgs, given: Option<String>) -> Result<Self, Failure> {
+        let url = args.url.clone().or_else(|| env::var(variables::URL).ok());
+        let profile = Profile::of(args.profile.clone(), url.is_some())?;
         let url = url.or(profile.url).unwrap_or_else(|| ClientOptions::default().url);
         let token = match given {
             Some(token) => Some(token),
-            None => token(matches, profile.token_file.as_deref())?,
+            None => token(args.token_file.as_deref(), profile.token_file.as_deref())?,
         };
         let options = ClientOptions { token, url, timeout: Duration::from_secs(30) };
         Ok(Self { client: Client::new(options)?, database: None })
@@ -109,18 +76,16 @@ impl Server {
         self.database.as_ref().map_or_else(String::new, |name| format!(" in {name}"))
     }
 
-    /// Asks for something that is logged, with the reason, and as a dry run if the fields or the flag say so.
+    /// Asks for something that is logged, with the reason, and as a dry run if the flag says so.
     pub(in crate::commands) fn act(
         &self,
-        matches: &ArgMatches,
+        asked: &Asked,
         path: &str,
         parameters: &[(&str, &str)],
         mut fields: Value,
     ) -> Result<Value, ClientError> {
-        fields["reason"] = reason(matches).into();
-        if fields["dry_run"].is_null() {
-            fields["dry_run"] = is_dry_run(matches).into();
-        }
+        fields["reason"] = asked.reason.as_str().into();
+        fields["dry_run"] = asked.is_dry_run().into();
         self.client.post(path, parameters, &fields)
     }
 
@@ -159,6 +124,13 @@ impl Server {
     }
 }
 
+/// The parameters that have a value.
+pub(in crate::commands) fn given<'a, const N: usize>(
+    parameters: [(&'static str, Option<&'a str>); N],
+) -> Vec<(&'static str, &'a str)> {
+    parameters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
 /// How a list continues after a page.
 struct Continuation {
     parameter: &'static str,
@@ -178,8 +150,7 @@ impl Continuation {
 }
 
 /// The token is in no flag: other users of the machine see those.
-fn token(matches: &ArgMatches, of_profile: Option<&Path>) -> Result<Option<String>, Failure> {
-    let named = matches.get_one::<PathBuf>("token-file").map(PathBuf::as_path);
+fn token(named: Option<&Path>, of_profile: Option<&Path>) -> Result<Option<String>, Failure> {
     let in_environment = || env::var(variables::TOKEN).ok();
     let file = match (named, in_environment(), of_profile) {
         (Some(file), ..) => file,

@@ -3,13 +3,13 @@ mod service_manager;
 
 use std::{process::ExitCode, sync::Arc};
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 use grid_batch_service::{Config, ListenAddress, Server};
 use log::info;
 
 use crate::commands::{
     failure::Failure,
-    flags,
+    flags::{self, All, SettingFlags},
     logging::{self, LogOptions},
     print::print_stdout,
     signals::{self, ShutdownPhase},
@@ -20,15 +20,16 @@ use service_manager::ServiceManager;
 /// How many lines with the same message are logged in a window of time; the others are summed up in one line.
 const REPEATS: u32 = 10;
 
-pub(crate) fn command() -> Command {
-    Command::new("serve")
-        .about("Accepts batches and submits them to the ledger, until SIGINT or SIGTERM")
-        .args(flags::settings())
-        .after_help(flags::OF_SETTINGS)
+/// Accepts batches and submits them to the ledger, until SIGINT or SIGTERM
+#[derive(Debug, Args)]
+#[command(after_help = flags::OF_SETTINGS)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    settings: SettingFlags<All>,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let config = flags::load(matches)?;
+pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let config = args.settings.load()?;
     let (filter, format) = (config.general.log.as_str(), config.general.log_format);
     logging::start(LogOptions { filter, format, repeats: REPEATS })?;
     let phase = Arc::new(ShutdownPhase::default());

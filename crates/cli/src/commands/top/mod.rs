@@ -22,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use humantime::parse_duration;
 
 use self::{
@@ -33,35 +33,31 @@ use self::{
     view::{Answer, View},
 };
 use crate::commands::{
+    arguments::ServerArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, server_flags, terminal_width},
+    remote::{Server, terminal_width},
 };
 
-pub(crate) fn command() -> Command {
-    Command::new("top")
-        .about("Shows a running server: its services by age and depth, rates, what is held and why")
-        .arg(
-            Arg::new("interval")
-                .long("interval")
-                .value_name("TIME")
-                .value_parser(parse_interval)
-                .default_value("2s")
-                .help("Time between two readings of the server"),
-        )
-        .arg(Arg::new("once").long("once").action(ArgAction::SetTrue).help(
-            "Prints the view once, as text, after two readings of the server, which give the rates",
-        ))
-        .args(server_flags())
+/// Shows a running server: its services by age and depth, rates, what is held and why
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Time between two readings of the server
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
+    interval: Duration,
+    /// Prints the view once, as text, after two readings of the server, which give the rates
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let interval = matches.get_one("interval").copied().unwrap_or(Duration::from_secs(2));
-    let server = || Server::of(matches);
-    if matches.get_flag("once") {
-        return print_once(&server()?, interval);
+pub(crate) fn run(args: &TopArgs) -> Result<ExitCode, Failure> {
+    let server = || Server::of(&args.server);
+    if args.once {
+        return print_once(&server()?, args.interval);
     }
-    screen::run(server()?, server()?, interval)
+    screen::run(server()?, server()?, args.interval)
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {

@@ -2,61 +2,59 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::{Value, json};
 
-use super::{
-    list,
-    name::{act, named, withdrawals_argument},
-};
+use super::{list, name::act};
 use crate::commands::{
+    arguments::{ActionArgs, Asked, Output},
     failure::Failure,
-    operator::{is_dry_run, print_json, wants_json},
     print::{print_stderr, print_stdout},
     remote::{self, Server, field},
 };
 
-pub(super) fn command() -> Command {
-    Command::new("cancel")
-        .about("Cancels withdrawals, if that is still possible")
-        .long_about(
-            "Cancels withdrawals, if that is still possible. One that is not signed fails when its turn comes. \
-             For one that was sent, a transaction that pays nothing is sent with the same nonce and a higher fee; \
-             the transaction that is mined first decides. A cancelled withdrawal has failed and can be retried.",
-        )
-        .arg(withdrawals_argument().required(true))
-        .args(remote::action_flags())
+/// Cancels withdrawals, if that is still possible
+///
+/// One that is not signed fails when its turn comes. For one that was sent, a transaction that pays nothing is sent with
+/// the same nonce and a higher fee; the transaction that is mined first decides. A cancelled withdrawal has failed and
+/// can be retried.
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// Ids of withdrawals, or at least their first 8 digits
+    #[arg(required = true)]
+    withdrawal: Vec<ItemIdPrefix>,
+    #[command(flatten)]
+    action: ActionArgs,
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    remote::check_withdrawals(matches)?;
-    act_on_each(matches, &Server::to_act(matches)?, "cancel")
+pub(super) fn run(CancelArgs { withdrawal, action }: &CancelArgs) -> Result<ExitCode, Failure> {
+    let ActionArgs { asked, output, source } = action;
+    remote::check_withdrawals(source)?;
+    act_on_each(withdrawal, asked, output, &Server::to_act(source)?, "cancel")
 }
 
 /// Requests this action for each withdrawal that is named, and reports each.
 pub(super) fn act_on_each(
-    matches: &ArgMatches,
+    named: &[ItemIdPrefix],
+    asked: &Asked,
+    output: &Output,
     server: &Server,
     action: &str,
 ) -> Result<ExitCode, Failure> {
     let (mut done, mut refused) = (Vec::<Value>::new(), Vec::<(&ItemIdPrefix, Failure)>::new());
-    for name in named(matches) {
-        match act(matches, server, name, action) {
+    for name in named {
+        match act(asked, server, name, action) {
             Ok(withdrawal) => done.push(withdrawal),
             Err(error) => refused.push((name, Server::failed(error))),
         }
     }
-    if wants_json(matches) {
-        let refusal = |(name, failure): &(&ItemIdPrefix, Failure)| json!({"id": name.to_string(), "reason": failure.to_string()});
-        let refused: Vec<_> = refused.iter().map(refusal).collect();
-        print_json(&json!({
-            "dry_run": is_dry_run(matches),
-            "withdrawals": done,
-            "refused": refused,
-        }));
-    } else {
-        let would = if is_dry_run(matches) { "nothing changed: " } else { "" };
+    let refusal = |(name, failure): &(&ItemIdPrefix, Failure)| json!({"id": name.to_string(), "reason": failure.to_string()});
+    let refusals = || refused.iter().map(refusal).collect::<Vec<_>>();
+    let dry_run = asked.is_dry_run();
+    let json = || json!({ "dry_run": dry_run, "withdrawals": done, "refused": refusals() });
+    if !output.prints(json) {
+        let would = if dry_run { "nothing changed: " } else { "" };
         for withdrawal in &done {
             let (id, state) = (field(withdrawal, "id"), list::state(withdrawal));
             print_stdout(format_args!("{would}{id} {state}"));

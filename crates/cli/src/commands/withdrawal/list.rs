@@ -2,48 +2,63 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::{Args, value_parser};
 use serde_json::{Value, json};
 
 use crate::commands::{
+    arguments::RemoteArgs,
     failure::Failure,
-    operator::{print_json, wants_json},
     print::print_stdout,
-    remote::{self, ListFilter, Server, Table, age, field},
+    remote::{Server, Table, age, field, given},
 };
 
-const FILTERS: [ListFilter; 4] = [
-    ListFilter::new("pool", "pool", "ADDRESS", "Only withdrawals from this pool"),
-    ListFilter::new("beneficiary", "beneficiary", "ADDRESS", "Only withdrawals to this account"),
-    ListFilter::new("reward", "reward_id", "ID", "Only withdrawals that pay this reward"),
-    ListFilter::new(
-        "state",
-        "state",
-        "STATES",
-        "Only withdrawals in these states, separated by commas: scheduled, parked, submitting, in_doubt, pending, \
-         mined, held, withdrawn, failed; open and ended stand for several",
-    ),
-];
-
-pub(super) fn command() -> Command {
-    Command::new("list")
-        .about("Lists the withdrawals of a running server, the newest first")
-        .args(remote::list_flags(&FILTERS, "Maximum number of withdrawals"))
-        .args(remote::flags())
+/// Lists the withdrawals of a running server, the newest first
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only withdrawals from this pool
+    #[arg(long, value_name = "ADDRESS")]
+    pool: Option<String>,
+    /// Only withdrawals to this account
+    #[arg(long, value_name = "ADDRESS")]
+    beneficiary: Option<String>,
+    /// Only withdrawals that pay this reward
+    #[arg(long, value_name = "ID")]
+    reward: Option<String>,
+    #[arg(
+        long,
+        value_name = "STATES",
+        help = "Only withdrawals in these states, separated by commas: scheduled, parked, submitting, in_doubt, \
+                pending, mined, held, withdrawn, failed; open and ended stand for several"
+    )]
+    state: Option<String>,
+    /// Maximum number of withdrawals
+    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = value_parser!(u32).range(1..))]
+    limit: u32,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let listed = server.read_filtered("/withdrawals", &FILTERS, matches)?;
-    print(matches, &listed.entries);
-    listed.print_rest(matches);
+pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
+    let filters = given([
+        ("pool", args.pool.as_deref()),
+        ("beneficiary", args.beneficiary.as_deref()),
+        ("reward_id", args.reward.as_deref()),
+        ("state", args.state.as_deref()),
+    ]);
+    let server = Server::of(&args.remote.server)?;
+    let (withdrawals, has_more) =
+        server.read_list("/withdrawals", &filters, args.limit as usize)?;
+    if args.remote.output.prints(|| json!({"withdrawals": withdrawals})) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&withdrawals);
+    if has_more {
+        print_stdout(format_args!("There are more; --limit is {}.", args.limit));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(matches: &ArgMatches, withdrawals: &[Value]) {
-    if wants_json(matches) {
-        return print_json(&json!({"withdrawals": withdrawals}));
-    }
+fn print(withdrawals: &[Value]) {
     if withdrawals.is_empty() {
         return print_stdout("No withdrawal matches.");
     }

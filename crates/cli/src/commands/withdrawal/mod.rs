@@ -10,33 +10,29 @@ mod show;
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Subcommand;
 
 use crate::commands::failure::Failure;
 
 #[cfg(feature = "evm")]
-pub(crate) use retry::{retry_filtered, retry_withdrawals_command};
+pub(crate) use retry::{FilteredArgs, retry_filtered};
 
-pub(crate) fn command() -> Command {
-    Command::new("withdrawal")
-        .visible_alias("withdrawals")
-        .about("Requests, lists, shows, cancels and retries withdrawals")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(request::command())
-        .subcommand(list::command())
-        .subcommand(show::command())
-        .subcommand(cancel::command())
-        .subcommand(retry::command())
+/// Requests, lists, shows, cancels and retries withdrawals
+#[derive(Debug, Subcommand)]
+pub(crate) enum WithdrawalCommand {
+    Request(request::RequestArgs),
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Cancel(cancel::CancelArgs),
+    Retry(retry::RetryArgs),
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("request", matches)) => request::run(matches),
-        Some(("list", matches)) => list::run(matches),
-        Some(("show", matches)) => show::run(matches),
-        Some(("cancel", matches)) => cancel::run(matches),
-        Some(("retry", matches)) => retry::run(matches),
-        _ => Err(Failure::usage("there is no such command; see grid-batch withdrawal --help")),
+pub(crate) fn run(command: &WithdrawalCommand) -> Result<ExitCode, Failure> {
+    match command {
+        WithdrawalCommand::Request(args) => request::run(args),
+        WithdrawalCommand::List(args) => list::run(args),
+        WithdrawalCommand::Show(args) => show::run(args),
+        WithdrawalCommand::Cancel(args) => cancel::run(args),
+        WithdrawalCommand::Retry(args) => retry::run(args),
     }
 }

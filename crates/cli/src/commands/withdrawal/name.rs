@@ -1,27 +1,16 @@
 //! How a withdrawal is named: by its id, or the first digits of it.
 
-use clap::{Arg, ArgMatches, builder::ValueParser};
 use grid_batch_client::ClientError;
 use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::{Value, json};
 
-use crate::commands::remote::{Server, field};
+use crate::commands::{
+    arguments::Asked,
+    remote::{Server, field},
+};
 
 /// The digits of the id of a withdrawal. The ids of its batches begin with it.
 const ID_LENGTH: usize = 32;
-
-/// The argument that names withdrawals.
-pub(super) fn withdrawals_argument() -> Arg {
-    Arg::new("withdrawal")
-        .num_args(1..)
-        .value_name("WITHDRAWAL")
-        .value_parser(ValueParser::new(str::parse::<ItemIdPrefix>))
-        .help("Ids of withdrawals, or at least their first 8 digits")
-}
-
-pub(super) fn named(matches: &ArgMatches) -> impl Iterator<Item = &ItemIdPrefix> {
-    matches.get_many::<ItemIdPrefix>("withdrawal").into_iter().flatten()
-}
 
 pub(super) fn read(server: &Server, name: &ItemIdPrefix) -> Result<Value, ClientError> {
     server.client.get(&path(server, name)?, &[])
@@ -29,13 +18,13 @@ pub(super) fn read(server: &Server, name: &ItemIdPrefix) -> Result<Value, Client
 
 /// Requests an action of the server for a withdrawal, such as `cancel`.
 pub(super) fn act(
-    matches: &ArgMatches,
+    asked: &Asked,
     server: &Server,
     name: &ItemIdPrefix,
     action: &str,
 ) -> Result<Value, ClientError> {
     let path = path(server, name)?;
-    server.act(matches, &format!("{path}/{action}"), &[], json!({}))
+    server.act(asked, &format!("{path}/{action}"), &[], json!({}))
 }
 
 /// The path of a withdrawal. First digits are looked up among the batches.

@@ -2,71 +2,61 @@
 
 use std::{process::ExitCode, thread, time::Duration};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::ValueParser};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::{amount, list, name::path_of};
 use crate::commands::{
+    arguments::RemoteArgs,
     exit::Exit,
     failure::Failure,
-    operator::{print_json, wants_json},
+    key,
     print::{print_stderr, print_stdout},
-    remote::{self, Retries, Server, field, timeout_flag},
+    remote::{Retries, Server, TimeoutArg, field},
 };
 
-pub(super) fn command() -> Command {
-    let required = |name: &'static str| Arg::new(name).long(name).required(true);
-    Command::new("request")
-        .about("Requests a withdrawal from a pool, and prints its id once it is stored")
-        .long_about(
-            "Requests a withdrawal from a pool, and prints its id once it is stored. While the server is busy, \
-             the request is repeated.\n\n\
-             Exit codes are those of `grid-batch submit`. If the server does not answer (4), it may have stored \
-             the withdrawal: repeat the request with the printed idempotency key, and it pays once.",
-        )
-        .arg(required("pool").value_name("ADDRESS").help("The pool that pays"))
-        .arg(required("beneficiary").value_name("ADDRESS").help("The account that is paid"))
-        .arg(
-            required("amount")
-                .value_name("AMOUNT")
-                .value_parser(ValueParser::new(amount::parse))
-                .help(
-                    "The amount in the smallest unit of the pool's currency; for the chain's coin, also with a unit, such \
-                     as 1.5ether or 30gwei",
-                ),
-        )
-        .arg(
-            Arg::new("idempotency-key")
-                .long("idempotency-key")
-                .value_name("TEXT")
-                .help("Requests with the same key are one withdrawal [default: a random key]"),
-        )
-        .arg(
-            Arg::new("wait")
-                .long("wait")
-                .action(ArgAction::SetTrue)
-                .help("Wait until the withdrawal is made or has failed"),
-        )
-        .arg(timeout_flag())
-        .args(remote::flags())
+/// Requests a withdrawal from a pool, and prints its id once it is stored
+///
+/// While the server is busy, the request is repeated.
+///
+/// Exit codes are those of `grid-batch submit`. If the server does not answer (4), it may have stored the withdrawal:
+/// repeat the request with the printed idempotency key, and it pays once.
+#[derive(Debug, Args)]
+pub(crate) struct RequestArgs {
+    /// The pool that pays
+    #[arg(long, value_name = "ADDRESS")]
+    pool: String,
+    /// The account that is paid
+    #[arg(long, value_name = "ADDRESS")]
+    beneficiary: String,
+    /// The amount in the smallest unit of the pool's currency; for the chain's coin, also with a unit, such as 1.5ether
+    /// or 30gwei
+    #[arg(long, value_parser = amount::parse)]
+    amount: String,
+    /// Requests with the same key are one withdrawal [default: a random key]
+    #[arg(long, value_name = "TEXT")]
+    idempotency_key: Option<String>,
+    /// Wait until the withdrawal is made or has failed
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    timeout: TimeoutArg,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let retries = Retries::of(matches);
-    let stored = request(matches, &server, retries)?;
-    if !matches.get_flag("wait") {
-        if wants_json(matches) {
-            print_json(&stored);
-        } else {
+pub(super) fn run(args: &RequestArgs) -> Result<ExitCode, Failure> {
+    let server = Server::of(&args.remote.server)?;
+    let retries = args.timeout.retries();
+    let stored = request(args, &server, retries)?;
+    if !args.wait {
+        if !args.remote.output.prints(|| stored.clone()) {
             print_stdout(field(&stored, "id"));
         }
         return Ok(ExitCode::SUCCESS);
     }
     let withdrawal = wait(&server, stored, retries)?;
-    if wants_json(matches) {
-        print_json(&withdrawal);
-    } else {
+    if !args.remote.output.prints(|| withdrawal.clone()) {
         print_stdout(format_args!("{} {}", field(&withdrawal, "id"), list::state(&withdrawal)));
     }
     let exit = match field(&withdrawal, "state").as_str() {
@@ -78,13 +68,12 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 /// Sends the request until it is answered. It always has a key, so that a repetition pays once.
-fn request(matches: &ArgMatches, server: &Server, retries: Retries) -> Result<Value, Failure> {
-    let text = |name: &str| matches.get_one::<String>(name).cloned();
-    let key = text("idempotency-key").map_or_else(random_key, Ok)?;
+fn request(args: &RequestArgs, server: &Server, retries: Retries) -> Result<Value, Failure> {
+    let key = args.idempotency_key.clone().map_or_else(random_key, Ok)?;
     let fields = json!({
-        "pool": text("pool"),
-        "beneficiary": text("beneficiary"),
-        "amount": text("amount"),
+        "pool": args.pool,
+        "beneficiary": args.beneficiary,
+        "amount": args.amount,
         "idempotency_key": key,
     });
     let stored = retries.run(|| server.client.post("/withdrawals", &[], &fields));
@@ -100,9 +89,7 @@ fn request(matches: &ArgMatches, server: &Server, retries: Retries) -> Result<Va
 }
 
 fn random_key() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(format!("the system has no random numbers: {error}")))?;
+    let bytes = key::random_bytes().map_err(Failure::new)?;
     Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 

@@ -5,100 +5,91 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, builder::ValueParser, value_parser};
+use clap::{ArgGroup, Args, value_parser};
 use grid_batch_core::ServiceId;
+use grid_batch_core::queries::ItemIdPrefix;
 use grid_batch_store::Store;
 use humantime::{format_rfc3339_seconds, parse_duration};
 use serde_json::{Value, json};
 
-use super::{cancel::act_on_each, name::withdrawals_argument};
+use super::cancel::act_on_each;
 use crate::commands::{
+    arguments::{Asked, Output, SourceArgs},
     failure::Failure,
-    flags,
-    operator::{
-        dry_run_flag, is_dry_run, json_flag, print_json, print_wrapped, reason_flag, wants_json,
-    },
+    operator::print_wrapped,
     print::print_stdout,
     remote::{self, Server, Source, age, field},
 };
 
-const DEFAULT_LIMIT: &str = "1000";
-
 const UNKNOWN_LIMITS: &str = "the configuration has no pools.*.gas_admin, so the payment limits of the pools are not \
                               known; give the server's configuration with --config";
 
-/// The filters that select failed withdrawals.
-const FILTERS: [&str; 5] = ["pool", "service", "since", "failed-with", "all"];
+/// The arguments that select failed withdrawals.
+const FILTERS: [&str; 5] = ["pool", "service", "since", "failed_with", "all"];
 
-pub(super) fn command() -> Command {
-    Command::new("retry")
-        .about("Schedules failed withdrawals again")
-        .long_about(
-            "Schedules failed withdrawals again: those that are named, or those that filters select, the oldest \
-             first. If the command is interrupted, run it again: it continues. In a database, it needs the \
-             server's configuration (--config), which has the payment limits, except for a dry run; a running \
-             server finds the withdrawals within a second.",
-        )
-        .arg(withdrawals_argument().conflicts_with_all(FILTERS))
-        .args(filter_flags())
-        .group(group(["withdrawal"].iter().chain(&FILTERS)))
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+/// Schedules failed withdrawals again
+///
+/// Those are the ones that are named, or that filters select, the oldest first. If the command is interrupted, run it
+/// again: it continues. In a database, it needs the server's configuration (--config), which has the payment limits,
+/// except for a dry run; a running server finds the withdrawals within a second.
+#[derive(Debug, Args)]
+#[command(group = selection().arg("withdrawal"))]
+pub(crate) struct RetryArgs {
+    /// Ids of withdrawals, or at least their first 8 digits
+    #[arg(conflicts_with_all = FILTERS)]
+    withdrawal: Vec<ItemIdPrefix>,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
-fn group<'a>(names: impl IntoIterator<Item = &'a &'static str>) -> ArgGroup {
-    ArgGroup::new("selection").args(names.into_iter().copied()).required(true).multiple(true)
-}
-
-fn filter_flags() -> [Arg; 8] {
-    [
-        Arg::new("pool")
-            .long("pool")
-            .value_name("ADDRESS")
-            .help("Only withdrawals from this pool, as the server shows its address"),
-        Arg::new("service")
-            .long("service")
-            .value_name("ID")
-            .value_parser(value_parser!(ServiceId))
-            .help("Only withdrawals of this gas admin's service"),
-        Arg::new("since")
-            .long("since")
-            .value_name("DURATION")
-            .value_parser(ValueParser::new(parse_duration))
-            .help("Only withdrawals that failed within this time, such as 2h"),
-        Arg::new("failed-with")
-            .long("failed-with")
-            .value_name("TEXT")
-            .help("Only withdrawals that failed for a reason that contains this text"),
-        Arg::new("all").long("all").action(ArgAction::SetTrue).help("All failed withdrawals"),
-        Arg::new("limit")
-            .long("limit")
-            .value_name("NUMBER")
-            .default_value(DEFAULT_LIMIT)
-            .value_parser(value_parser!(u32).range(1..))
-            .help("Maximum number of withdrawals"),
-        reason_flag(),
-        dry_run_flag(),
-    ]
-}
-
-pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    if matches.contains_id("withdrawal") {
-        let (server, _) = open(matches)?;
-        return act_on_each(matches, &server, "retry");
-    }
-    retry_filtered(matches)
-}
-
-/// `retry-withdrawals`: the command with filters only, for scripts.
+/// The same as `withdrawal retry` with filters
+// For scripts.
 #[cfg(feature = "evm")]
-pub(crate) fn retry_withdrawals_command() -> Command {
-    Command::new("retry-withdrawals")
-        .about("The same as `withdrawal retry` with filters")
-        .args(filter_flags())
-        .group(group(&FILTERS))
-        .arg(json_flag())
-        .args(remote::flags_of_both())
+#[derive(Debug, Args)]
+#[command(group = selection())]
+pub(crate) struct FilteredArgs {
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+}
+
+fn selection() -> ArgGroup {
+    ArgGroup::new("selection").args(FILTERS).required(true).multiple(true)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// Only withdrawals from this pool, as the server shows its address
+    #[arg(long, value_name = "ADDRESS")]
+    pool: Option<String>,
+    /// Only withdrawals of this gas admin's service
+    #[arg(long, value_name = "ID")]
+    service: Option<ServiceId>,
+    /// Only withdrawals that failed within this time, such as 2h
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    since: Option<Duration>,
+    /// Only withdrawals that failed for a reason that contains this text
+    #[arg(long, value_name = "TEXT")]
+    failed_with: Option<String>,
+    /// All failed withdrawals
+    #[arg(long)]
+    all: bool,
+    /// Maximum number of withdrawals
+    #[arg(long, value_name = "NUMBER", default_value = "1000", value_parser = value_parser!(u32).range(1..))]
+    limit: u32,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+pub(super) fn run(RetryArgs { withdrawal, filter }: &RetryArgs) -> Result<ExitCode, Failure> {
+    if withdrawal.is_empty() {
+        return retry_filtered(filter);
+    }
+    let (server, _) = open(filter)?;
+    act_on_each(withdrawal, &filter.asked, &filter.output, &server, "retry")
 }
 
 /// The withdrawals that were scheduled again, or would be.
@@ -116,65 +107,61 @@ struct Retried {
 }
 
 /// Asks for those that the filters select, in several requests.
-pub(crate) fn retry_filtered(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+pub(crate) fn retry_filtered(args: &FilterArgs) -> Result<ExitCode, Failure> {
     const MOST_OF_REQUEST: usize = 1_000;
-    let (server, limits_are_known) = open(matches)?;
+    let (server, limits_are_known) = open(args)?;
     let mut retried = Retried { limits_are_known, ..Retried::default() };
+    let limit = args.limit as usize;
     loop {
-        let rest = limit(matches) - retried.withdrawals.len();
+        let rest = limit - retried.withdrawals.len();
         let fields = json!({
-            "pool": text(matches, "pool"),
-            "service_id": matches.get_one::<ServiceId>("service").map(ServiceId::as_str),
-            "failed_since": failed_since(matches),
-            "reason_contains": text(matches, "failed-with"),
+            "pool": args.pool,
+            "service_id": args.service.as_ref().map(ServiceId::as_str),
+            "failed_since": args.failed_since(),
+            "reason_contains": args.failed_with,
             "limit": rest.min(MOST_OF_REQUEST),
         });
-        let answer = server.act(matches, "/withdrawals/retry", &[], without_nulls(&fields));
+        let answer = server.act(&args.asked, "/withdrawals/retry", &[], without_nulls(&fields));
         retried.add(&answer.map_err(Server::failed)?);
         // A second request of a dry run would list the same withdrawals.
-        if !retried.has_more || is_dry_run(matches) || retried.withdrawals.len() >= limit(matches) {
+        let is_complete = !retried.has_more || retried.withdrawals.len() >= limit;
+        if is_complete || args.asked.is_dry_run() {
             break;
         }
     }
-    print(matches, &retried, &server.client.name());
+    print(args, &retried, &server.client.name());
     Ok(ExitCode::SUCCESS)
 }
 
 /// A server, or the database with the payment limits of the configuration, and whether the configuration has limits.
-fn open(matches: &ArgMatches) -> Result<(Server, bool), Failure> {
-    remote::check_withdrawals(matches)?;
-    if Source::of(matches) == Source::Server {
-        return Ok((Server::of(matches)?, true));
+fn open(FilterArgs { asked, source, .. }: &FilterArgs) -> Result<(Server, bool), Failure> {
+    remote::check_withdrawals(source)?;
+    if Source::of(source) == Source::Server {
+        return Ok((Server::of(&source.server)?, true));
     }
-    let config = flags::load(matches)?.with_payment_limits()?;
+    let config = source.settings.load()?.with_payment_limits()?;
     let knows_limits = config.has_pools();
-    if !is_dry_run(matches) && !knows_limits {
+    if !asked.is_dry_run() && !knows_limits {
         return Err(Failure::configuration(UNKNOWN_LIMITS));
     }
     Ok((Server::over(config, Store::open_for_command)?, knows_limits))
 }
 
-/// The earliest time of failure that is selected; with `--all`, the beginning of time.
-fn failed_since(matches: &ArgMatches) -> Option<String> {
-    let since = match matches.get_one::<Duration>("since") {
-        Some(age) => SystemTime::now().checked_sub(*age).unwrap_or(SystemTime::UNIX_EPOCH),
-        None if matches.get_flag("all") => SystemTime::UNIX_EPOCH,
-        None => return None,
-    };
-    Some(format_rfc3339_seconds(since).to_string())
+impl FilterArgs {
+    /// The earliest time of failure that is selected; with `--all`, the beginning of time.
+    fn failed_since(&self) -> Option<String> {
+        let since = match self.since {
+            Some(age) => SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH),
+            None if self.all => SystemTime::UNIX_EPOCH,
+            None => return None,
+        };
+        Some(format_rfc3339_seconds(since).to_string())
+    }
 }
 
 fn without_nulls(fields: &Value) -> Value {
     let given = fields.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     given.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-fn text(matches: &ArgMatches, name: &str) -> Option<String> {
-    matches.get_one::<String>(name).cloned()
-}
-
-fn limit(matches: &ArgMatches) -> usize {
-    matches.get_one::<u32>("limit").copied().unwrap_or(1) as usize
 }
 
 impl Retried {
@@ -189,17 +176,20 @@ impl Retried {
 }
 
 /// Prints what was found, and where.
-fn print(matches: &ArgMatches, retried: &Retried, place: &str) {
-    let is_done = !is_dry_run(matches);
-    if wants_json(matches) {
-        return print_json(&json!({
+fn print(args: &FilterArgs, retried: &Retried, place: &str) {
+    let is_done = !args.asked.is_dry_run();
+    let json = || {
+        json!({
             "retried": is_done,
             "has_more": retried.has_more,
             "limits_are_known": retried.limits_are_known,
             "refused": retried.refused,
             "refused_count": retried.refused_count,
             "withdrawals": retried.withdrawals,
-        }));
+        })
+    };
+    if args.output.prints(json) {
+        return;
     }
     for failed in &retried.withdrawals {
         print_stdout(format_args!("{} {}", field(failed, "id"), field(failed, "pool")));

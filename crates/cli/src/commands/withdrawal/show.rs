@@ -2,30 +2,33 @@
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Args;
+use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::{Value, json};
 
-use super::name::{named, read, withdrawals_argument};
+use super::name::read;
 use crate::commands::{
+    arguments::RemoteArgs,
     failure::Failure,
-    operator::{print_json, wants_json},
     print::print_stdout,
-    remote::{self, Server, field, print_line, print_time},
+    remote::{Server, field, print_line, print_time},
 };
 
-pub(super) fn command() -> Command {
-    Command::new("show")
-        .about("Shows what is stored about withdrawals: their state, what they wait for, and their transactions")
-        .arg(withdrawals_argument().required(true))
-        .args(remote::flags())
+/// Shows what is stored about withdrawals: their state, what they wait for, and their transactions
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Ids of withdrawals, or at least their first 8 digits
+    #[arg(required = true)]
+    withdrawal: Vec<ItemIdPrefix>,
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
-pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let server = Server::of(matches)?;
-    let withdrawals = named(matches).map(|name| read(&server, name));
+pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
+    let server = Server::of(&args.remote.server)?;
+    let withdrawals = args.withdrawal.iter().map(|name| read(&server, name));
     let withdrawals = withdrawals.collect::<Result<Vec<_>, _>>()?;
-    if wants_json(matches) {
-        print_json(&json!({ "withdrawals": withdrawals }));
+    if args.remote.output.prints(|| json!({ "withdrawals": withdrawals })) {
         return Ok(ExitCode::SUCCESS);
     }
     for (number, withdrawal) in withdrawals.iter().enumerate() {

@@ -12,8 +12,10 @@ use super::group::InstanceGroup;
 
 const SERVICES: usize = 4;
 /// After a kill, another instance delivers after three times as long.
-const FLAGS: &[(&str, &str)] =
-    &[("--webhooks-allow-private", "127.0.0.1"), ("--testing-webhooks-timeout", "1500ms")];
+const FLAGS: &[(&str, &str)] = &[
+    ("--requests-options", "webhooks=private:127.0.0.1"),
+    ("--testing-webhooks-timeout", "1500ms"),
+];
 
 /// The id of the event in a message, and its service.
 fn event_of(message: &ReceivedMessage) -> (String, String) {

@@ -56,7 +56,7 @@ impl Config {
 
 /// The names of the gas admins of an EVM chain and their addresses, whose keys are read for this.
 pub fn gas_admin_addresses(config: &Config) -> Result<Vec<(String, String)>, StartError> {
-    Ok(config.evm_settings()?.gas_admin_addresses(&config.http_options())?)
+    Ok(config.evm_settings()?.gas_admin_addresses(&config.signer_http_options())?)
 }
 
 impl From<EvmSetupError> for StartError {
@@ -86,6 +86,8 @@ impl EvmChain {
             nodes: config.ledger.urls.len(),
             requests: PollConfig::CONNECTIONS,
             http: config.http_options(),
+            signer_http: config.signer_http_options(),
+            oracle_http: config.oracle_http_options(),
             clock: config.clock(),
         };
         let setup = EvmSetup::new(&settings, connections)?;

@@ -167,6 +167,13 @@ pub enum StoreError {
         /// The settings that are missing.
         settings: Vec<String>,
     },
+    /// Batches cannot be stored on a connection of the program: begin a transaction on a connection to the store's
+    /// database.
+    #[error("batches cannot be stored in a transaction of the program: {problem}")]
+    ProgramTransaction {
+        /// What is wrong with the connection.
+        problem: &'static str,
+    },
     /// The database has withdrawals, but this build knows only batches. It can still read those.
     #[error(
         "the database has withdrawals, which this build does not support: use a build with the feature evm, or with \
