@@ -119,7 +119,7 @@ async fn lost_response_is_ambiguous_and_receipt_is_found() {
 
 #[tokio::test]
 async fn late_response_is_ambiguous() {
-    let request_timeout = Duration::from_millis(500);
+    let request_timeout = Duration::from_secs(3);
     let harness = Harness::with_options(|options| {
         options.http = HttpOptions { request_timeout, ..HttpOptions::default() };
     });

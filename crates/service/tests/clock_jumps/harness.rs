@@ -152,13 +152,17 @@ impl Machine {
         send(address, &request("GET", "/health", &[], b"")).unwrap().json()
     }
 
-    /// Sends all batches to the server.
+    /// Sends all batches to the server, again while it asks for that.
     pub fn submit(&self) {
         let path = format!("/batches?service_id={}", self.batches[0].service_id);
         let headers = ["content-type: application/octet-stream"];
         let post = request("POST", &path, &headers, &encode_batch_list(&self.batches));
         let address = self.server.url().strip_prefix("http://").unwrap().parse().unwrap();
-        assert_eq!(send(address, &post).unwrap().status, 202);
+        wait_until("stored", || {
+            let answer = send(address, &post).unwrap();
+            assert!([202, 503].contains(&answer.status), "{}", answer.json());
+            answer.status == 202
+        });
     }
 
     /// The first batch, as it is stored.

@@ -112,7 +112,9 @@ fn each_outcome_changes_the_state(db: &Database) {
         let error = is_error.then_some("the answer");
         assert_eq!(stored.last_error.as_deref(), error, "{outcome}");
         let waits = stored.next_try_at.map(|at| at.since(db.now()));
-        let expected = state == BatchState::Delayed;
+        let is_held = outcome == Outcome::NotProvedNew;
+        assert_eq!(stored.held.is_some(), is_held, "{outcome}");
+        let expected = state == BatchState::Delayed && !is_held;
         assert_eq!(waits.is_some_and(|delay| is_about(delay, DELAY)), expected, "{outcome}");
         let next_waits = state.is_terminal();
         let expected = (stored.service_id, ChangeOutcome::Applied { state, next_waits });
