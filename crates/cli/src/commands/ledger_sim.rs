@@ -22,8 +22,7 @@ pub(crate) struct LedgerSimArgs {
     /// Port to listen on; 0 chooses a free one
     #[arg(long, default_value = "8008")]
     port: u16,
-    /// Service of the scabbard ledger, as circuit::service; may be repeated
-    #[arg(long)]
+    #[arg(long, help = "Service of the scabbard ledger, as circuit::service; may be repeated")]
     service: Vec<ServiceScopeId>,
     /// File for the ledger's record; an existing record is continued
     #[arg(long, value_name = "FILE")]
