@@ -1,8 +1,9 @@
 //! Which crates a registry gets, and what it shows of each.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
+use grid_batch_tests::sources::root;
 use serde_json::Value;
 
 /// The categories of crates.io that crates use. A registry refuses others.
@@ -58,6 +59,20 @@ fn published_crates_say_what_they_are() {
         let categories = texts(&package["categories"]);
         assert!((1..=5).contains(&categories.len()), "{name}: {categories:?}");
         assert!(categories.iter().all(|it| CATEGORIES.contains(it)), "{name}: {categories:?}");
+    }
+}
+
+/// CI reads the version from the manifest; the image names it.
+#[test]
+fn image_is_built_with_the_declared_compiler() {
+    let image = fs::read_to_string(root().join("deploy/docker/Dockerfile")).unwrap();
+    for package in packages() {
+        let version = package["rust_version"].as_str().unwrap();
+        assert!(
+            image.contains(&format!("FROM rust:{version}-")),
+            "{}: {version}",
+            name_of(&package)
+        );
     }
 }
 
