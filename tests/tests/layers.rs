@@ -119,11 +119,11 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-core",
             "grid-batch-evm",
             "grid-batch-ledger-sim",
+            "grid-batch-local-chain",
             "grid-batch-protocol",
             "grid-batch-service",
             "grid-batch-store",
             "grid-batch-support",
-            "grid-batch-test-chain",
             "grid-batch-withdrawals",
         ],
     ),
@@ -151,11 +151,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-test-postgres",
         ],
     ),
-    (
-        "grid-batch-ledger-tests",
-        &["grid-batch-client", "grid-batch-core", "grid-batch-test-support"],
-    ),
-    ("grid-batch-test-chain", &["grid-batch-support"]),
+    ("grid-batch-ledger-tests", &["grid-batch-client", "grid-batch-core"]),
+    ("grid-batch-local-chain", &["grid-batch-support"]),
+    ("grid-batch-test-chain", &["grid-batch-local-chain", "grid-batch-support"]),
     ("grid-batch-test-postgres", &[]),
     ("grid-batch-test-support", &["grid-batch-core", "grid-batch-protocol"]),
     ("grid-batch-tests", &["grid-batch-core", "grid-batch-service", "grid-batch-store"]),
@@ -214,7 +212,7 @@ fn core_depends_only_on_allowed_packages() {
 #[test]
 fn release_package_links_no_demo_and_no_simulator() {
     let linked = linked(&["--no-default-features", "--features", "sawtooth,scabbard,evm"]);
-    for package in ["grid-batch-demo", "grid-batch-ledger-sim", "grid-batch-test-chain"] {
+    for package in ["grid-batch-demo", "grid-batch-ledger-sim", "grid-batch-local-chain"] {
         assert!(!linked.contains(package), "a release package must not link {package}");
     }
 }
