@@ -3,9 +3,9 @@ use std::{path::PathBuf, process::ExitCode, str::FromStr, time::Duration};
 use clap::Args;
 use grid_batch_core::ServiceScopeId;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
-use humantime::parse_duration;
 
 use crate::commands::{
+    arguments::parse_duration,
     failure::Failure,
     flags::log_filter,
     logging::{self, LogOptions},
