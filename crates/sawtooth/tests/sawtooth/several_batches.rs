@@ -117,6 +117,8 @@ async fn batches_that_a_node_has_lost_are_found_together() {
         assert_eq!(answer.status, Some(202));
     }
     ledger.restart();
+    // The tasks of kept connections notice that these are closed.
+    tokio::task::yield_now().await;
     let reader = sawtooth.clone().with_nodes(Nodes::new([ledger.url()]));
     let texts: Vec<String> = (0..100).map(|number| batch(number).header_signature).collect();
     ledger.inject(Fault::StatusesReset, When::Next(1));
