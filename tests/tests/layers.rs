@@ -161,7 +161,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
 
 /// The most lines of code in the service, without comments, blank lines and tests: settings and a list of parts. A rule
 /// belongs to the crate whose part it is about.
-const MOST_LINES_OF_SERVICE: usize = 3_100;
+const MOST_LINES_OF_SERVICE: usize = 3_150;
 
 /// All that core may depend on, directly or not: nothing that runs, connects or stores.
 const CORE_DEPENDENCIES: &[&str] = &[
