@@ -184,7 +184,7 @@ fn errors_name_the_line_and_the_rule() {
         (
             "[ledger]\nurls = [\"http://b\u{fc}cher\", \"http://[::1\"]",
             "line 2 of c.toml: ledger.urls is [\"http://b\u{fc}cher\", \"http://[::1\"]; \
-             item 2: cannot parse the URL: invalid IPv6 address",
+             item 2: the port must be a number",
         ),
         (
             "[ledger]\nrequest_timeout = \"1h\"",
