@@ -1,6 +1,7 @@
 //! A server in this process, its ledger and its database.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     sync::Arc,
@@ -61,7 +62,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("listen", "127.0.0.1:0"),
     ("testing.connect_timeout", "500ms"),
     ("ledger.request_timeout", "1s"),
-    ("testing.silence_timeout", "1500ms"),
+    ("testing.silence_timeout", "10s"),
     ("testing.reconnect_first", "10ms"),
     ("testing.reconnect_longest", "200ms"),
     ("ledger.coordinator_timeout", "1s"),
@@ -76,18 +77,17 @@ const SETTINGS: &[(&str, &str)] = &[
     ("testing.longest_interval", "1s"),
     ("testing.quiet_after", "1s"),
     ("testing.accept_absence_after", "2s"),
-    ("poll.hold_after", "4s"),
+    ("poll.hold_after", "1m"),
 ];
 
-/// Long after the client's timeout, and before absence is accepted.
-pub const LATE_ARRIVAL: Duration = Duration::from_millis(2_200);
-
 impl Machine {
-    /// Starts the server, with these settings over the usual ones. Its ledger gets `count` batches.
+    /// Starts the server, with these settings over the usual ones. Its ledger gets `count` batches, each of which is
+    /// pending for `step` and then valid for as long.
     pub fn start(
         ledger: LedgerKind,
         database: DatabaseKind,
         count: usize,
+        step: Duration,
         settings: &[(&str, &str)],
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -95,7 +95,6 @@ impl Machine {
         fs::write(&key, "07".repeat(32)).unwrap();
         fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
         let (service, kind, sim) = ledger_of(ledger);
-        let step = Duration::from_millis(250);
         let sim = sim.pending_for(step).valid_for(step).sent_twice(SentTwice::StuckValid);
         let sim = sim.start().unwrap();
         let (database, test_database) = match database {
@@ -207,7 +206,9 @@ fn ledger_of(ledger: LedgerKind) -> (&'static str, &'static str, LedgerSimBuilde
     }
 }
 
+/// The last value of a setting counts.
 fn config(settings: &[(&str, &str)]) -> Config {
-    let flag = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
-    Config::from_flags(settings.iter().map(flag).collect()).unwrap()
+    let last: BTreeMap<_, _> = settings.iter().copied().collect();
+    let flag = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
+    Config::from_flags(last.into_iter().map(flag).collect()).unwrap()
 }

@@ -4,7 +4,7 @@
 mod harness;
 mod stages;
 
-use std::thread;
+use std::{thread, time::Duration};
 
 use grid_batch_test_support::wait::wait_until;
 use harness::{DatabaseKind, Jump, LedgerKind, Machine};
@@ -84,7 +84,8 @@ mod two_machines {
 
 #[test]
 fn health_shows_how_much_the_clock_is_ahead() {
-    let machine = Machine::start(LedgerKind::Sawtooth, DatabaseKind::Postgres, 1, &[]);
+    let machine =
+        Machine::start(LedgerKind::Sawtooth, DatabaseKind::Postgres, 1, Duration::ZERO, &[]);
     let ahead = || machine.health()["clock_ahead_seconds"].as_f64().unwrap();
     assert!(ahead().abs() < 100.0, "{}", ahead());
     for (jump, expected) in [(Jump::Forward, 180.0), (Jump::Back, -3_420.0)] {
