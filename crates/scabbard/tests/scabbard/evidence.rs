@@ -153,6 +153,19 @@ async fn later_attempt_is_observed_if_earlier_ones_failed() {
     assert_eq!(ledger.evidence(3).await, Evidence::Absent);
 }
 
+/// The queue gives a batch back unsent if the store took too long to hand it out.
+#[tokio::test]
+async fn attempt_that_was_given_back_prevents_no_proof() {
+    let ledger = TestLedger::new();
+    let mut events = ledger.subscribe().await;
+    for (attempt, fault) in [(1, Fault::Busy), (3, Fault::ResetBefore)] {
+        ledger.sim.inject(fault, When::Next(1));
+        ledger.send_again(1, attempt).await;
+    }
+    catch_up(&mut events);
+    assert_eq!(ledger.evidence_after(1, LIMIT).await, Evidence::Absent);
+}
+
 #[tokio::test]
 async fn pending_batch_is_present() {
     let ledger =
