@@ -119,11 +119,11 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-core",
             "grid-batch-evm",
             "grid-batch-ledger-sim",
+            "grid-batch-local-chain",
             "grid-batch-protocol",
             "grid-batch-service",
             "grid-batch-store",
             "grid-batch-support",
-            "grid-batch-test-chain",
             "grid-batch-withdrawals",
         ],
     ),
@@ -151,11 +151,9 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-test-postgres",
         ],
     ),
-    (
-        "grid-batch-ledger-tests",
-        &["grid-batch-client", "grid-batch-core", "grid-batch-test-support"],
-    ),
-    ("grid-batch-test-chain", &["grid-batch-support"]),
+    ("grid-batch-ledger-tests", &["grid-batch-client", "grid-batch-core"]),
+    ("grid-batch-local-chain", &["grid-batch-support"]),
+    ("grid-batch-test-chain", &["grid-batch-local-chain", "grid-batch-support"]),
     ("grid-batch-test-postgres", &[]),
     ("grid-batch-test-support", &["grid-batch-core", "grid-batch-protocol"]),
     ("grid-batch-tests", &["grid-batch-core", "grid-batch-service", "grid-batch-store"]),
@@ -163,7 +161,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
 
 /// The most lines of code in the service, without comments, blank lines and tests: settings and a list of parts. A rule
 /// belongs to the crate whose part it is about.
-const MOST_LINES_OF_SERVICE: usize = 3_100;
+const MOST_LINES_OF_SERVICE: usize = 3_150;
 
 /// All that core may depend on, directly or not: nothing that runs, connects or stores.
 const CORE_DEPENDENCIES: &[&str] = &[
@@ -214,7 +212,7 @@ fn core_depends_only_on_allowed_packages() {
 #[test]
 fn release_package_links_no_demo_and_no_simulator() {
     let linked = linked(&["--no-default-features", "--features", "sawtooth,scabbard,evm"]);
-    for package in ["grid-batch-demo", "grid-batch-ledger-sim", "grid-batch-test-chain"] {
+    for package in ["grid-batch-demo", "grid-batch-ledger-sim", "grid-batch-local-chain"] {
         assert!(!linked.contains(package), "a release package must not link {package}");
     }
 }
@@ -242,7 +240,7 @@ fn linked(features: &[&str]) -> BTreeSet<String> {
 fn program_builds_few_packages() {
     // If an update of `Cargo.lock` exceeds it by packages named `icu_*`:
     // `cargo update -p idna_adapter --precise 1.1.0`.
-    const MOST: usize = 190;
+    const MOST: usize = 191;
     let built = cargo(&["tree", "-p", "grid-batch", "-e", "normal,build", "--prefix", "none"]);
     assert!(built.len() <= MOST, "{} packages: {built:?}", built.len());
 }

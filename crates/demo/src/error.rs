@@ -57,7 +57,7 @@ pub enum DemoError {
     /// The chain cannot be used.
     #[cfg(feature = "evm")]
     #[error(transparent)]
-    Chain(#[from] grid_batch_test_chain::ChainError),
+    Chain(#[from] grid_batch_local_chain::ChainError),
     /// The server cannot start or stop.
     #[error(transparent)]
     Server(#[from] StartError),

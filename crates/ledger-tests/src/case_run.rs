@@ -9,15 +9,14 @@ use std::{
 use grid_batch_client::{Client, ClientError, ClientOptions};
 use grid_batch_core::ItemId;
 use grid_batch_core::ledger::LedgerFacts;
-use grid_batch_test_support::process::TestProcess;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{BatchKind, Harness, NotPossible, TestBatch, configuration, operator::Operator};
+use crate::{
+    BatchKind, CHECK_INTERVAL, Harness, LIMIT, NotPossible, ServerProcess, TestBatch,
+    configuration, operator::Operator,
+};
 
-/// Longer than any condition takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(90);
-const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// A batch may be held for at most this long, after which evidence must have released it.
 const LONGEST_HOLD: Duration = Duration::from_secs(5);
 
@@ -37,7 +36,7 @@ pub(crate) struct CaseRun<'a> {
 }
 
 struct TestServer {
-    process: TestProcess,
+    process: ServerProcess,
     client: Client,
 }
 
@@ -66,20 +65,17 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Starts a process with the present configuration.
-    pub(crate) fn spawn(&self) -> TestProcess {
+    pub(crate) fn spawn(&self) -> ServerProcess {
         let file = self.directory.path().join(format!("server-{}.toml", self.servers.len()));
         let settings = [&*self.harness.configuration(), &*self.settings];
         fs::write(&file, configuration::text(&self.database, &settings)).unwrap();
-        TestProcess::spawn(self.harness.server(&file))
+        ServerProcess::start(self.harness.server(&file))
     }
 
     /// Starts another server. Requests go to it from now on.
     pub(crate) fn start(&mut self) {
         let mut process = self.spawn();
-        let address = process.wait_for_stdout("http://");
-        let address = address.split('/').next().unwrap_or_default();
-        let options =
-            ClientOptions { url: format!("http://{address}"), ..ClientOptions::default() };
+        let options = ClientOptions { url: process.url(), ..ClientOptions::default() };
         let client = Client::new(options).unwrap();
         self.servers.push(TestServer { process, client });
     }

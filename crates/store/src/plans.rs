@@ -21,15 +21,15 @@ use std::{
 };
 
 use diesel::{
-    PgConnection, QueryResult, QueryableByName, RunQueryDsl,
+    Connection as _, PgConnection, QueryResult, QueryableByName, RunQueryDsl,
     connection::SimpleConnection,
     query_builder::{AstPass, Query, QueryFragment, QueryId},
     sql_query,
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::batches::{
-    Change, ClientId, Decision, Event, IntakeStore, LedgerStatus, NewBatch, RetentionStore,
-    SignerId,
+    AddOutcome, Change, ClientId, Decision, Event, IntakeStore, LedgerStatus, NewBatch,
+    RetentionStore, SignerId,
 };
 use grid_batch_core::claims::{ClaimKeeper, InstanceId};
 use grid_batch_core::events::Recorded;
@@ -250,6 +250,16 @@ fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
 
 fn add(store: &Store, batches: &[NewBatch]) {
     store.add(&[batches]).unwrap().remove(0).unwrap();
+}
+
+/// Adds a batch in a transaction of a program.
+fn add_in_transaction(store: &Store, url: &str) {
+    let batch = new_batch("new::0001".parse().unwrap(), 96_000);
+    let added = PgConnection::establish(url).unwrap().transaction(|connection| {
+        let added = store.add_in_transaction(connection, &[batch]).unwrap();
+        QueryResult::Ok(added.unwrap())
+    });
+    assert_eq!(added.unwrap(), [AddOutcome::Stored]);
 }
 
 /// Takes 100 batches from intake to their end.
@@ -690,7 +700,7 @@ const WITHOUT_PLAN_TEST: [&str; 33] = [
 
 /// Statements that SQLite does not need. It has one instance at a time, so registering expires all others and names do
 /// not matter. It has no clock of its own, and does not lock rows.
-const ONLY_ON_POSTGRES: [&str; 8] = [
+const ONLY_ON_POSTGRES: [&str; 9] = [
     "event_groups_of_begun",
     "event_groups_of_running",
     "event_snapshot",
@@ -698,6 +708,7 @@ const ONLY_ON_POSTGRES: [&str; 8] = [
     "find_instance_by_name",
     "lock_further_lanes",
     "lock_services",
+    "notify_owners_at_commit",
     "read_clock",
 ];
 const ONLY_ON_SQLITE: [&str; 3] = ["count_send", "expire_all_instances", "insert_event_group"];
@@ -760,14 +771,14 @@ fn statements_have_good_plans_on_postgres() {
     worker.release().unwrap();
     drop(worker);
     let claims = recording(|| process_claims(&store, &services[3..]));
+    let program = recording(|| add_in_transaction(&store, database.url()));
     let withdrawals = withdrawals::record_on_postgres();
     let scheduling = scheduling::record_on_postgres();
     insta::assert_snapshot!("postgres", texts(&batches));
     insta::assert_snapshot!("postgres_claims", texts(&claims));
-    for recording in [&batches, &claims, &withdrawals, &scheduling] {
-        expect_no_scans_on_postgres(recording);
-    }
-    expect_all_statements(&[&batches, &claims, &withdrawals, &scheduling], &ONLY_ON_SQLITE);
+    let recordings = [&batches, &claims, &program, &withdrawals, &scheduling];
+    recordings.iter().for_each(|recording| expect_no_scans_on_postgres(recording));
+    expect_all_statements(&recordings, &ONLY_ON_SQLITE);
 }
 
 #[cfg(feature = "withdrawals")]

@@ -1,27 +1,15 @@
 #![doc = include_str!("../README.md")]
 
-mod account;
-mod chain;
-mod deployment;
-mod endpoint;
-mod error;
 mod fault;
-mod hex;
-mod installation;
-mod node_process;
-mod options;
-mod pool;
 mod proxy;
 mod stop;
 mod web3signer;
 
-pub use account::Account;
-pub use chain::{Anvil, Chain};
-pub use error::ChainError;
 pub use fault::Fault;
-pub use installation::{find_anvil, find_hardhat};
-pub use options::{AnvilOptions, Mining};
-pub use pool::{Poll, Pool};
+// Tests of faults need a chain too.
+pub use grid_batch_local_chain::{
+    Account, Anvil, AnvilOptions, Chain, ChainError, Mining, Poll, Pool, find_anvil, find_hardhat,
+};
 pub use proxy::{FaultProxy, SentTransaction};
 pub use stop::Stop;
 pub use web3signer::{SignerFault, Web3Signer};

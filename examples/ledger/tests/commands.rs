@@ -4,11 +4,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use grid_batch_client::{Client, ClientOptions};
-use grid_batch_test_support::{process::TestProcess, wait::wait_until};
+use grid_batch_ledger_tests::ServerProcess;
 use sequence_ledger_sim::Simulator;
 use tempfile::TempDir;
 
@@ -61,7 +61,7 @@ struct Submitted {
     last_height: u64,
     url: String,
     database: String,
-    _server: TestProcess,
+    _server: ServerProcess,
     _directory: TempDir,
 }
 
@@ -82,9 +82,8 @@ impl Submitted {
             ),
         );
         let mut server =
-            TestProcess::spawn(command(&["serve", "--config", file.to_str().unwrap()]));
-        let address = server.wait_for_stdout("http://");
-        let url = format!("http://{}", address.split('/').next().unwrap());
+            ServerProcess::start(command(&["serve", "--config", file.to_str().unwrap()]));
+        let url = server.url();
         let options = ClientOptions { url: url.clone(), ..ClientOptions::default() };
         let last_height = node.with_chain(|chain| chain.height()) + 1_000;
         let transaction = format!(
@@ -107,7 +106,10 @@ impl Submitted {
     }
 
     fn wait_until_shown(&self, id: &str, text: &str) {
-        wait_until(text, || self.shown(id).contains(text));
+        let started = Instant::now();
+        while !self.shown(id).contains(text) {
+            assert!(started.elapsed() < Duration::from_secs(90), "it is not shown: {text}");
+        }
     }
 }
 

@@ -1,17 +1,17 @@
 //! The suite for ledgers, over the program and the simulated ledger.
 
 use std::{
+    env,
     io::{Read, Write},
     net::TcpStream,
     path::Path,
-    process::Command,
+    process::{self, Command},
     time::Duration,
 };
 
 use grid_batch_core::ItemId;
 use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_ledger_tests::{BatchKind, Fault, Harness, NotPossible, TestBatch, ledger_tests};
-use grid_batch_test_postgres::TestDatabase;
 use sequence_ledger_sim::{Fault as NodeFault, Simulator, Transaction, id_of};
 
 // The ledger has no events, and neither a strategy for several batches of an account.
@@ -32,7 +32,7 @@ struct SequenceLedger {
     /// The sequence number of the latest batch.
     sequence: u64,
     /// For several instances.
-    database: Option<TestDatabase>,
+    schema: Option<Schema>,
 }
 
 impl SequenceLedger {
@@ -41,7 +41,7 @@ impl SequenceLedger {
             node: Simulator::start("test", INTERVAL).unwrap(),
             other: None,
             sequence: 0,
-            database: None,
+            schema: None,
         }
     }
 
@@ -178,6 +178,40 @@ impl Harness for SequenceLedger {
     }
 
     fn postgres(&mut self) -> Result<String, NotPossible> {
-        Ok(self.database.get_or_insert_with(TestDatabase::create).url().to_owned())
+        Ok(self.schema.get_or_insert_with(Schema::create).url())
+    }
+}
+
+/// An empty schema of PostgreSQL, removed when the value is dropped.
+struct Schema {
+    server: String,
+    name: String,
+}
+
+impl Schema {
+    fn create() -> Self {
+        let server = env::var("GRID_BATCH_TEST_DATABASE_URL")
+            .expect("GRID_BATCH_TEST_DATABASE_URL has the URL of a PostgreSQL database");
+        let schema = Self { server, name: format!("sequence_{}", process::id()) };
+        assert!(schema.psql(&format!("create schema {}", schema.name)), "psql made no schema");
+        schema
+    }
+
+    /// The URL of the database, with the schema as its search path.
+    fn url(&self) -> String {
+        let separator = if self.server.contains('?') { '&' } else { '?' };
+        format!("{}{separator}options=-csearch_path%3D{}", self.server, self.name)
+    }
+
+    fn psql(&self, statement: &str) -> bool {
+        let mut psql = Command::new("psql");
+        psql.args(["-X", "-q", "-d", &self.server, "-c", statement]);
+        psql.status().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        self.psql(&format!("set lock_timeout = '5s'; drop schema {} cascade", self.name));
     }
 }

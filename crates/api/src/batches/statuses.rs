@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::{GlobalScopeId, ItemId, ServiceId};
+use grid_batch_core::{GlobalScopeId, ItemId, ScopeId, ServiceId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

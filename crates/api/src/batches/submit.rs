@@ -12,7 +12,7 @@ use grid_batch_core::batches::{
 };
 use grid_batch_core::ledger::{KeyRefusal, Ledger};
 use grid_batch_core::tokens::AccessScope;
-use grid_batch_core::{GlobalScopeId, ItemId, ServiceId};
+use grid_batch_core::{GlobalScopeId, ItemId, ScopeId, ServiceId};
 use grid_batch_support::BlockingWork;
 use log::debug;
 use serde::{Deserialize, Serialize};

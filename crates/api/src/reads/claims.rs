@@ -54,8 +54,9 @@ pub(super) async fn get(
     let after: Option<ServiceId> = after.map(PageStart::cursor).transpose()?;
     let services = Arc::clone(&context.batches);
     let read = move || {
+        let instances = services.instances()?;
         let claims = services.claims(instance.as_ref(), after.as_ref(), limit.0 + 1)?;
-        Ok((services.instances()?, claims))
+        Ok((instances, claims))
     };
     let (instances, claims) = context.api.read(read).await?;
     let now = context.api.clock.now();

@@ -63,8 +63,8 @@ async fn act(
     request: Request,
     write: Write,
 ) -> Result<Json<WithdrawalJson>, ApiError> {
-    let (request, body): (_, ActionRequest) = context.read_json(request).await?;
     let id = parse_path_id(path)?;
+    let (request, body): (_, ActionRequest) = context.read_json(request).await?;
     let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let (store, stored) = (Arc::clone(&context.store.store), context.stored.clone());
     let work = move || {

@@ -61,7 +61,8 @@ pub(crate) struct RetryRequest {
     #[schema(value_type = Option<u32>)]
     limit: PageLimit,
     /// Why they are scheduled again, for the log.
-    reason: String,
+    #[schema(value_type = String, required = true)]
+    reason: Option<String>,
     /// Lists what would be scheduled again, and changes nothing.
     dry_run: Option<bool>,
 }
@@ -81,7 +82,6 @@ pub(crate) async fn post(
 ) -> Result<Json<RetriedJson>, ApiError> {
     let (request, body): (_, RetryRequest) = context.read_json(request).await?;
     let PageLimit(limit) = body.limit;
-    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let filter = FailedFilter {
         pool: body.pool.map(|text| context.parse_any_pool(&text)).transpose()?,
         service_id: body.service_id.as_deref().map(str::parse).transpose()?,
@@ -92,6 +92,8 @@ pub(crate) async fn post(
         let rule = "at least one of pool, service_id, failed_since and reason_contains is required";
         return Err(ApiError::invalid_value("request", rule));
     }
+    let reason = body.reason.ok_or_else(|| ApiError::invalid_value("reason", "it is missing"))?;
+    let asked = context.api.actors.request(&request, reason, body.dry_run)?;
     let (store, stored) = (Arc::clone(&context.store.store), context.stored.clone());
     let work = move || {
         if asked.dry_run {

@@ -1,7 +1,7 @@
 //! Arguments that several commands have. They are flattened into those of the commands, whose help a documentation of
 //! these types would replace.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use grid_batch_client::ClientOptions;
@@ -12,6 +12,12 @@ use crate::commands::{
     print::print_json,
     variables,
 };
+
+/// Parses a time, such as 90s.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+    humantime::parse_duration(text)
+        .map_err(|_| "it must be a number with a unit, such as 30s, 15m or 2h")
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Output {

@@ -6,11 +6,11 @@ use std::{
 };
 
 use clap::Args;
-use humantime::{parse_duration, parse_rfc3339};
+use humantime::parse_rfc3339;
 use serde_json::{Value, json};
 
 use crate::commands::{
-    arguments::ReadArgs,
+    arguments::{ReadArgs, parse_duration},
     failure::Failure,
     operator::{ServiceSelection, print_wrapped},
     print::print_stdout,

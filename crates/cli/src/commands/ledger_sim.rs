@@ -3,9 +3,9 @@ use std::{path::PathBuf, process::ExitCode, str::FromStr, time::Duration};
 use clap::Args;
 use grid_batch_core::ServiceScopeId;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
-use humantime::parse_duration;
 
 use crate::commands::{
+    arguments::parse_duration,
     failure::Failure,
     flags::log_filter,
     logging::{self, LogOptions},
@@ -22,8 +22,7 @@ pub(crate) struct LedgerSimArgs {
     /// Port to listen on; 0 chooses a free one
     #[arg(long, default_value = "8008")]
     port: u16,
-    /// Service of the scabbard ledger, as circuit::service; may be repeated
-    #[arg(long)]
+    #[arg(long, help = "Service of the scabbard ledger, as circuit::service; may be repeated")]
     service: Vec<ServiceScopeId>,
     /// File for the ledger's record; an existing record is continued
     #[arg(long, value_name = "FILE")]

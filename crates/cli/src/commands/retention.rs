@@ -3,11 +3,10 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-use humantime::parse_duration;
 use serde_json::{Value, json};
 
 use crate::commands::{
-    arguments::{DryRun, Output, SourceArgs},
+    arguments::{DryRun, Output, SourceArgs, parse_duration},
     failure::Failure,
     print::print_stdout,
     remote::{self, Server, field},

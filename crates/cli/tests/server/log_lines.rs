@@ -6,7 +6,7 @@ use grid_batch_core::batches::{BatchState, Decision};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_support::{batches::signed_batches, process::ProcessOutput, wait::wait_until};
 
-use crate::harness::{BatchHarness, count_in_state};
+use crate::harness::{BatchHarness, LONG_LEDGER_TIMEOUTS, count_in_state};
 
 const SERVICES: usize = 120;
 
@@ -17,7 +17,7 @@ fn lines_with(output: &ProcessOutput, text: &str) -> usize {
 #[test]
 fn services_that_fail_alike_are_summed_up() {
     let harness = BatchHarness::scabbard_with(SERVICES, |l| l.pending_for(Duration::from_hours(1)));
-    let server = harness.serve();
+    let server = harness.serve_with(LONG_LEDGER_TIMEOUTS);
     server.submit(&signed_batches(&harness.services, 1));
     let store = harness.store();
     wait_until("all batches are at the ledger", || {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use grid_batch_test_chain::Poll;
+use grid_batch_local_chain::Poll;
 
 use super::{
     WithdrawalReport, chain::DemoChain, client::WithdrawalView, plan::WithdrawalPlan,

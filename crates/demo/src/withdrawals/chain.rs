@@ -1,6 +1,6 @@
 //! The chain: its pools and their gas admins.
 
-use grid_batch_test_chain::{Account, Anvil, AnvilOptions, ChainError, Pool};
+use grid_batch_local_chain::{Account, Anvil, AnvilOptions, ChainError, Pool};
 use serde_json::{Value, json};
 
 use crate::DemoError;
@@ -67,7 +67,7 @@ impl DemoChain {
     }
 
     /// All polls that the pools have created, in order for each pool.
-    pub(super) fn polls(&self) -> Result<Vec<grid_batch_test_chain::Poll>, DemoError> {
+    pub(super) fn polls(&self) -> Result<Vec<grid_batch_local_chain::Poll>, DemoError> {
         let polls: Vec<Vec<_>> = self
             .pools
             .iter()

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{pace::Pace, subscription::HeadSubscription};
-use crate::{context::EvmContext, node::NodeClient};
+use crate::context::EvmContext;
 
 /// How long the nodes are watched after a transaction was sent.
 const WATCHED_FOR: Duration = Duration::from_mins(5);

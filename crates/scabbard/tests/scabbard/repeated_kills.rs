@@ -56,6 +56,8 @@ impl BatchUnderWay {
             self.advance(1);
         }
         start_again(self.killed_node(killed));
+        // The tasks of kept connections notice that these are closed.
+        tokio::task::yield_now().await;
         if self.has_events && killed == Node {
             self.circuit.subscribe().await;
         }

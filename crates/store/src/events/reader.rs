@@ -21,9 +21,9 @@ const EVENTS: usize = 1_000;
 const MOST_EXAMINED: usize = 20_000;
 
 /// Reads one page.
-pub(super) struct Reader<'a> {
+pub(super) struct Reader<'a, 'c> {
     store: &'a Store,
-    connection: &'a mut Connection,
+    connection: &'a mut Connection<'c>,
     filter: &'a EventFilter,
     count: usize,
     examined: usize,
@@ -38,10 +38,10 @@ struct NamedEvent {
     is_last_of_group: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a, 'c> Reader<'a, 'c> {
     pub(super) fn new(
         store: &'a Store,
-        connection: &'a mut Connection,
+        connection: &'a mut Connection<'c>,
         filter: &'a EventFilter,
         count: usize,
     ) -> Self {

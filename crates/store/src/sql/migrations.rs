@@ -471,7 +471,7 @@ mod tests {
         add_parts(&format!("sqlite://{}/parts.db", dir.path().display()));
     }
 
-    fn open(url: &str, namespace: &Namespace) -> Connection {
+    fn open(url: &str, namespace: &Namespace) -> Connection<'static> {
         let limits = SessionLimits { lock: LIMIT, idle_transaction: LIMIT };
         Connection::open(&url.parse().unwrap(), limits, namespace).unwrap()
     }

@@ -6,6 +6,7 @@ use diesel::{
 };
 use grid_batch_core::BatchResult;
 use grid_batch_core::batches::{AddOutcome, BatchConflict, NewBatch};
+use grid_batch_core::claims::ClaimKeeper;
 use grid_batch_core::queue::RoundStore;
 use grid_batch_store::{ClaimOptions, ClaimStore, ProgramConnection, Store};
 
@@ -107,7 +108,7 @@ fn rollback_of_the_program_leaves_nothing(db: &Database) {
 
 fn nothing_is_taken_before_the_program_commits(db: &Database) {
     let store = db.open();
-    let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();
+    let claims = ClaimStore::register(store.clone().into_store(), ClaimOptions::default()).unwrap();
     let mut exchange = claims.work_notifications();
     let mut stored = || match &mut exchange {
         Some(exchange) => exchange(&[], &[]).unwrap().stored,

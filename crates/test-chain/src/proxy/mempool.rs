@@ -1,3 +1,4 @@
+use grid_batch_local_chain::Endpoint;
 use serde_json::{Value, json};
 
 use super::{
@@ -5,7 +6,6 @@ use super::{
     transaction::SentTransaction,
     underpriced_pool::{BELOW_THE_BASE_FEE, TransactionLocation, UnderpricedPool, locate},
 };
-use crate::endpoint::Endpoint;
 
 /// Anvil's message for a transaction that it already has.
 const ALREADY_IMPORTED: &str = "transaction already imported";

@@ -4,6 +4,7 @@ use std::{
     time::Duration,
 };
 
+use grid_batch_local_chain::Endpoint;
 use grid_batch_support::lock;
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use super::{
     mempool::Mempool,
     response::{error_response, result_response},
 };
-use crate::{Fault, endpoint::Endpoint};
+use crate::Fault;
 
 /// Handles the requests of the proxy: forwards them to the node, or injects a fault.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 use std::mem;
 
+use grid_batch_local_chain::{ChainError, Endpoint, number};
 use serde_json::{Value, json};
 
 use super::transaction::SentTransaction;
-use crate::{ChainError, endpoint::Endpoint, hex::number};
 
 /// Anvil's message for a transaction below the base fee.
 pub(super) const BELOW_THE_BASE_FEE: &str = "max fee per gas less than block base fee";

@@ -1,4 +1,4 @@
-//! Tests of the chains and of the proxy.
+//! Tests of the proxy, and of the chains of `grid-batch-local-chain`: both send signed transactions.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod anvil;

@@ -1,8 +1,10 @@
 //! Two instances of a program share the services of a store, whose tables are in the database of the program beside its
 //! own, some of which have the same names. The second instance takes over when the first one stops.
+//!
+//! `DATABASE_URL` names a PostgreSQL database, in which the program makes its tables and drops them.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::{error::Error, process, time::Duration};
+use std::{env, error::Error, process, time::Duration};
 
 use diesel::{
     connection::SimpleConnection,
@@ -20,7 +22,6 @@ use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_store::{
     ClaimOptions, ClaimStore, Migrations, Namespace, SessionSettings, Store, StoreOptions,
 };
-use grid_batch_test_postgres::TestDatabase;
 
 type AnyError = Box<dyn Error + Send + Sync>;
 type DatabasePool = Pool<ConnectionManager<PgConnection>>;
@@ -114,13 +115,13 @@ fn share(store: &Store) -> Result<(), AnyError> {
 }
 
 fn main() -> Result<(), AnyError> {
-    let database = TestDatabase::create();
+    let url = env::var("DATABASE_URL").map_err(|error| format!("DATABASE_URL: {error}"))?;
     let name = format!("importer_{}", process::id());
     let namespace = Namespace::new(&name)?;
     let options = StoreOptions { namespace: namespace.clone(), ..StoreOptions::default() };
     let pool: DatabasePool = Pool::builder()
         .connection_customizer(Box::new(SessionSettings::new(&options)))
-        .build(ConnectionManager::new(database.url()))?;
+        .build(ConnectionManager::new(url))?;
     let mut connection = pool.get()?;
     connection.batch_execute(OWN_TABLES)?;
     connection.run_pending_migrations(Migrations::new(namespace))?;
@@ -128,7 +129,8 @@ fn main() -> Result<(), AnyError> {
         Store::over(pool.clone(), options).map_err(AnyError::from).and_then(|it| share(&it));
     let own: i64 = batches::table.count().get_result(&mut connection)?;
     println!("the program's table batches has {own} row");
-    connection.batch_execute(&format!("drop schema {name} cascade"))?;
+    let drop_own = "drop table batches, transactions, transaction_receipts";
+    connection.batch_execute(&format!("{drop_own}; drop schema {name} cascade"))?;
     assert_eq!(own, 1);
     shared
 }

@@ -8,9 +8,9 @@ use grid_batch_core::claims::ClaimKeeper;
 use grid_batch_core::ledger::{Ledger, Outcome, Submission};
 use grid_batch_core::queue::{RoundStore, TakenBatch};
 use grid_batch_evm::{AccountScopeId, Evm, EvmOptions, GasAdminKey, PoolRules, parse_address};
+use grid_batch_local_chain::{Account, Anvil, AnvilOptions, Mining, Pool};
 use grid_batch_nodes::NodePool;
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
-use grid_batch_test_chain::{Account, Anvil, AnvilOptions, Mining, Pool};
 use grid_batch_withdrawals::{
     Withdrawal, WithdrawalId, WithdrawalKind, WithdrawalRules, WithdrawalState, WithdrawalStore,
 };

@@ -1,27 +1,21 @@
-//! Follows the batches of a table that the program has in its own database, with Diesel, on SQLite and on PostgreSQL.
+//! Follows the batches of a table that the program has in its own database, with Diesel: on SQLite, and on the PostgreSQL
+//! of `DATABASE_URL`.
 //!
 //! The store has one method and the updater another. The monitor decides when to ask the ledger, which is part of the
 //! program.
 
-use std::{
-    error::Error,
-    future::ready,
-    pin::Pin,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    sync::{Arc, Mutex, PoisonError},
-    thread,
-    time::Duration,
-};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{env, error::Error, future::ready, pin::Pin, thread, time::Duration};
 
 use diesel::{connection::SimpleConnection, prelude::*};
 use grid_batch_core::batches::{LedgerStatus, StatusReport};
 use grid_batch_core::polling::{BatchId, BatchStatus, BatchUpdater, PendingBatchStore};
 use grid_batch_core::{BatchError, BatchResult};
 use grid_batch_poller::{BatchStatusReader, MonitorOptions, PollingMonitorBuilder};
-use grid_batch_test_postgres::TestDatabase;
 
 const PAYMENTS: &str = "
-    create table payments (batch text primary key, account text not null, pending boolean not null);
+    create temporary table payments (batch text primary key, account text not null, pending boolean not null);
     insert into payments (batch, account, pending) values
         ('batch-1', 'alice', true), ('batch-2', 'bob', true), ('batch-3', 'alice', true)";
 
@@ -145,6 +139,6 @@ fn follow(database: &str, connection: AnyConnection) -> Result<(), Box<dyn Error
 
 fn main() -> Result<(), Box<dyn Error>> {
     follow("SQLite", AnyConnection::Sqlite(SqliteConnection::establish(":memory:")?))?;
-    let database = TestDatabase::create();
-    follow("PostgreSQL", AnyConnection::Postgres(PgConnection::establish(database.url())?))
+    let url = env::var("DATABASE_URL").map_err(|error| format!("DATABASE_URL: {error}"))?;
+    follow("PostgreSQL", AnyConnection::Postgres(PgConnection::establish(&url)?))
 }

@@ -6,7 +6,8 @@ use std::{
 use clap::Args;
 use grid_batch_client::ClientError;
 use grid_batch_support::Backoff;
-use humantime::parse_duration;
+
+use crate::commands::arguments::parse_duration;
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(in crate::commands) struct TimeoutArg {

@@ -23,7 +23,6 @@ use std::{
 };
 
 use clap::Args;
-use humantime::parse_duration;
 
 use self::{
     draw::{Size, draw, full_height},
@@ -33,7 +32,7 @@ use self::{
     view::{Answer, View},
 };
 use crate::commands::{
-    arguments::ServerArgs,
+    arguments::{ServerArgs, parse_duration},
     failure::Failure,
     print::print_stdout,
     remote::{Server, terminal_width},
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<ExitCode, Failure> {
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_duration(text).map_err(|error| error.to_string())?;
+    let interval = parse_duration(text)?;
     let shortest = Duration::from_millis(100);
     if interval < shortest {
         Err("the shortest interval is 100ms".to_owned())

@@ -9,12 +9,12 @@ use clap::{ArgGroup, Args, value_parser};
 use grid_batch_core::ServiceId;
 use grid_batch_core::queries::ItemIdPrefix;
 use grid_batch_store::Store;
-use humantime::{format_rfc3339_seconds, parse_duration};
+use humantime::format_rfc3339_seconds;
 use serde_json::{Value, json};
 
 use super::cancel::act_on_each;
 use crate::commands::{
-    arguments::{Asked, Output, SourceArgs},
+    arguments::{Asked, Output, SourceArgs, parse_duration},
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,

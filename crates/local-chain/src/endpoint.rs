@@ -5,9 +5,9 @@ use ureq::Agent;
 
 use crate::ChainError;
 
-/// A client of a node.
+/// A client of a node. Its methods block until the node has responded.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     url: String,
     agent: Agent,
 }
@@ -16,7 +16,8 @@ impl Endpoint {
     /// Longer than any response takes on a busy machine.
     const TIMEOUT: Duration = Duration::from_secs(60);
 
-    pub(crate) fn new(url: String) -> Self {
+    /// A client of the node at this URL.
+    pub fn new(url: String) -> Self {
         let agent = Agent::config_builder()
             .timeout_global(Some(Self::TIMEOUT))
             .http_status_as_error(false)
@@ -27,24 +28,25 @@ impl Endpoint {
         Self { url, agent }
     }
 
-    pub(crate) fn url(&self) -> &str {
+    /// The URL of the node.
+    pub fn url(&self) -> &str {
         &self.url
     }
 
     /// The body of the node's response to this request.
-    pub(crate) fn post(&self, request: &[u8]) -> Result<Vec<u8>, ureq::Error> {
+    pub fn post(&self, request: &[u8]) -> Result<Vec<u8>, ureq::Error> {
         let post = self.agent.post(&self.url).header("content-type", "application/json");
         post.send(request)?.body_mut().read_to_vec()
     }
 
     /// The node's response to this call; `None` if the node is unreachable.
-    pub(crate) fn response(&self, call: &Value) -> Option<Value> {
+    pub fn response(&self, call: &Value) -> Option<Value> {
         let response = self.post(call.to_string().as_bytes()).ok()?;
         serde_json::from_slice(&response).ok()
     }
 
     /// The result of this call.
-    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, ChainError> {
+    pub fn call(&self, method: &str, params: &Value) -> Result<Value, ChainError> {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let response = self.post(request.to_string().as_bytes()).map_err(|error| {
             ChainError::NoResponse { method: method.to_owned(), source: error.into() }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use crate::ChainError;
 
 /// Parses a number in a node's response, such as `"0x1f"`.
-pub(crate) fn number(what: &'static str, value: &Value) -> Result<u64, ChainError> {
+pub fn number(what: &'static str, value: &Value) -> Result<u64, ChainError> {
     let digits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or_else(|| {
         ChainError::InvalidResponse { what, expected: "a number in hex", value: value.clone() }

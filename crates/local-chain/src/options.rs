@@ -3,7 +3,7 @@ use std::time::Duration;
 /// Options of a chain. The default is anvil's default.
 ///
 /// ```
-/// use grid_batch_test_chain::{AnvilOptions, Mining};
+/// use grid_batch_local_chain::{AnvilOptions, Mining};
 ///
 /// let expensive = AnvilOptions { base_fee_gwei: Some(300), mining: Mining::Manual, ..Default::default() };
 /// ```
