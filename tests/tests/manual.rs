@@ -172,6 +172,30 @@ fn code_of_the_guide_is_that_of_the_example() {
     );
 }
 
+/// An importer reads a whole program, and finds it from the crate.
+#[test]
+fn programs_of_importers_are_short_and_linked() {
+    let page = read("examples/importers/README.md");
+    let readmes: String =
+        names_in("crates").iter().map(|name| read(&format!("crates/{name}/README.md"))).collect();
+    let mut programs = names_in("examples/importers");
+    programs.retain(|name| root().join("examples/importers").join(name).join("src").is_dir());
+    assert!(programs.len() >= 8, "{programs:?}");
+    for program in programs {
+        let lines = read(&format!("examples/importers/{program}/src/main.rs")).lines().count();
+        assert!(lines <= 150, "{program} has {lines} lines");
+        assert!(page.contains(&format!("]({program})")), "the page does not list {program}");
+        let link = format!("](../../examples/importers/{program})");
+        assert!(readmes.contains(&link), "no README of a crate has a link to {program}");
+    }
+}
+
+/// The names of the files and folders in a folder.
+fn names_in(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(folder)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
 fn without_indentation(text: &str) -> String {
     text.trim().lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }

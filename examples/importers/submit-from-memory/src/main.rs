@@ -1,12 +1,11 @@
-//! A submitter over an importer's own store.
+//! Submits batches from a queue in memory to a ledger that is busy at first.
 //!
-//! The store is a list in memory. The queue is an iterator over it, and the group observer writes
-//! the outcomes back. A `RetryQueue` around the queue has batches sent again for which the ledger was too busy, after
-//! delays that grow. Run it with `cargo run -p grid-batch-submitter --example submit_from_own_store`.
+//! The store is a list, the queue an iterator over it, and the group observer writes the outcomes back. A `RetryQueue`
+//! around the queue has batches sent again for which the ledger was too busy, in order and after delays that grow.
 
 use std::{
     error::Error,
-    future::{Future, ready},
+    future::ready,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
@@ -23,7 +22,8 @@ use grid_batch_submitter::{
     RetryQueue, RunnableSubmitter, ShutdownHandle, SubmissionSender, SubmitterBuilder,
 };
 
-const BATCHES: usize = 10;
+const BATCHES: usize = 5;
+const BUSY_ANSWERS: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -90,10 +90,14 @@ impl GroupObserver for OwnStore {
     }
 }
 
-/// The adapter: a ledger in this process. It is too busy for every third batch it is sent.
+/// The adapter: a ledger in this process, with what it was sent.
 #[derive(Debug, Default)]
-struct BusyLedger {
-    sent: Mutex<usize>,
+struct BusyLedger(Mutex<Vec<String>>);
+
+impl BusyLedger {
+    fn sent(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl SubmissionSender for BusyLedger {
@@ -104,26 +108,23 @@ impl SubmissionSender for BusyLedger {
         url: &'a str,
         submission: &'a Submission<GlobalScopeId>,
     ) -> Pin<Box<dyn Future<Output = SubmissionAnswer> + Send + 'a>> {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        *sent += 1;
+        let mut sent = self.sent();
+        let is_busy = sent.len() < BUSY_ANSWERS;
+        sent.push(submission.batch_header().to_owned());
         let (outcome, status) =
-            if sent.is_multiple_of(3) { (Outcome::Busy, 503) } else { (Outcome::Accepted, 202) };
+            if is_busy { (Outcome::Busy, 503) } else { (Outcome::Accepted, 202) };
         println!("{} to {url}: {outcome}", submission.batch_header());
-        Box::pin(ready(SubmissionAnswer {
-            outcome,
-            status: Some(status),
-            message: None,
-            retry_after: None,
-        }))
+        let (status, message, retry_after) = (Some(status), None, None);
+        Box::pin(ready(SubmissionAnswer { outcome, status, message, retry_after }))
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let store = OwnStore::new();
+    let (store, ledger) = (OwnStore::new(), Arc::new(BusyLedger::default()));
     let queue = RetryQueue::new(store.clone(), DelayOptions::default());
     let running = SubmitterBuilder::new()
         .with_retry_queue(&queue)
-        .with_sender(Arc::new(BusyLedger::default()))
+        .with_sender(Arc::<BusyLedger>::clone(&ledger))
         .with_url_resolver(NodePool::new(["http://localhost:8008"]).resolver())
         .with_group_observer(Arc::new(store.clone()))
         .build()?
@@ -135,5 +136,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stats = running.stats();
     running.wait_for_shutdown()?;
     println!("{} submissions, {} accepted", stats.taken, stats.accepted);
+
+    let accepted = store.rows().iter().all(|row| row.state == State::Ended(Outcome::Accepted));
+    assert!(accepted, "every batch was accepted");
+    let in_order = (0..BATCHES).map(|number| format!("batch-{number}"));
+    let first = vec!["batch-0".to_owned(); BUSY_ANSWERS];
+    assert_eq!(*ledger.sent(), first.into_iter().chain(in_order).collect::<Vec<_>>());
     Ok(())
 }
