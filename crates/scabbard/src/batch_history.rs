@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use grid_batch_core::ledger::{AttemptId, Outcome};
+use grid_batch_core::ledger::Outcome;
 use grid_batch_core::{Clock, ItemId, MonotonicTime, ServiceId};
 use grid_batch_support::{BoundedMap, lock};
 
@@ -31,8 +31,6 @@ pub(crate) struct BatchHistory {
 pub(crate) struct BatchRecord {
     /// The last attempt that this adapter made; 0 if none.
     attempt: u32,
-    /// The epoch of the claim under which it was made; 0 without claims.
-    epoch: u64,
     posts: Posts,
     requests: Requests,
     /// The status in which the batch may stay forever, and since when it has had this status.
@@ -63,6 +61,8 @@ struct Requests {
 #[derive(Debug, Clone, Copy, Default)]
 struct Posts {
     first: FirstPost,
+    /// The first POST of the present attempt.
+    present: Option<ObservationPoint>,
     /// The attempt of the first POST, if this adapter sent it.
     first_attempt: u32,
     /// The last attempt whose POST a node may have accepted.
@@ -84,6 +84,8 @@ pub(crate) enum FirstPost {
     None,
     /// This adapter sent it.
     Here(ObservationPoint),
+    /// This adapter did not make an earlier attempt. Another process may have sent it, at an unknown time.
+    NotSeen,
     /// Another process sent it, at an unknown time.
     Elsewhere,
 }
@@ -142,16 +144,16 @@ impl BatchHistory {
 
     /// Records that a POST is about to be sent.
     ///
-    /// Only if no other process can have made an earlier attempt is it known whether this is the first POST.
+    /// Only if this adapter made this attempt and every earlier one is it known whether this is the first POST.
     pub(crate) fn begin_post(
         &self,
         batch: &BatchKey,
-        attempt_id: Option<AttemptId>,
+        attempt: Option<u32>,
         at: ObservationPoint,
     ) -> PostInProgress<'_> {
         let now = self.clock.monotonic();
         let previous = self.update(batch, |record| {
-            record.begin_attempt(attempt_id);
+            record.begin_attempt(attempt);
             record.requests.sent_at = Some(now);
             record.requests.under_way += 1;
             record.requests.is_reported = false;
@@ -162,6 +164,7 @@ impl BatchHistory {
                 record.posts.lost_attempt = 0;
             }
             record.posts.last_attempt = record.attempt;
+            record.posts.present.get_or_insert(at);
             previous
         });
         let (batch, outcome) = (batch.clone(), Outcome::Ambiguous);
@@ -169,16 +172,16 @@ impl BatchHistory {
     }
 
     /// Records that an attempt has begun, but without a POST so far.
-    pub(crate) fn begin_attempt(&self, batch: &BatchKey, attempt_id: Option<AttemptId>) {
-        self.update(batch, |record| record.begin_attempt(attempt_id));
+    pub(crate) fn begin_attempt(&self, batch: &BatchKey, attempt: Option<u32>) {
+        self.update(batch, |record| record.begin_attempt(attempt));
     }
 
     /// Records that an attempt ended without a POST, because a node has the batch from another
     /// process.
-    pub(crate) fn skip_known_batch(&self, batch: &BatchKey, attempt_id: Option<AttemptId>) {
+    pub(crate) fn skip_known_batch(&self, batch: &BatchKey, attempt: Option<u32>) {
         self.update(batch, |record| {
-            record.begin_attempt(attempt_id);
-            if record.posts.first == FirstPost::None {
+            record.begin_attempt(attempt);
+            if !matches!(record.posts.first, FirstPost::Here(_)) {
                 record.posts.first = FirstPost::Elsewhere;
             }
         });
@@ -247,20 +250,19 @@ impl BatchHistory {
 }
 
 impl BatchRecord {
-    fn begin_attempt(&mut self, attempt_id: Option<AttemptId>) {
-        if !attempt_id.is_some_and(|next| self.is_followed_by(next)) {
+    fn begin_attempt(&mut self, attempt: Option<u32>) {
+        let Some(attempt) = attempt else {
             self.posts.first = FirstPost::Elsewhere;
+            (self.attempt, self.stall) = (0, None);
+            return;
+        };
+        if attempt != self.attempt {
+            self.posts.present = None;
+            if attempt != self.attempt + 1 && self.posts.first != FirstPost::Elsewhere {
+                self.posts.first = FirstPost::NotSeen;
+            }
         }
-        let (attempt, epoch) = attempt_id.map_or((0, 0), |id| (id.attempt, id.epoch));
-        (self.attempt, self.epoch, self.stall) = (attempt, epoch, None);
-    }
-
-    /// Whether no other process can have made an attempt between the last one and this one. Attempts between two of the
-    /// same claim were given back to the queue by this process, unsent.
-    fn is_followed_by(&self, next: AttemptId) -> bool {
-        let is_same_or_next = next.attempt == self.attempt || next.attempt == self.attempt + 1;
-        let is_later = self.attempt > 0 && next.attempt > self.attempt;
-        is_same_or_next || (is_later && next.epoch > 0 && next.epoch == self.epoch)
+        (self.attempt, self.stall) = (attempt, None);
     }
 
     /// Records that a node has reported the batch. If this adapter did not send it, another process did.
@@ -275,6 +277,15 @@ impl BatchRecord {
     pub(crate) fn first_post(&self, attempt: u32) -> FirstPost {
         let is_own = attempt > 0 && self.attempt == attempt;
         if is_own { self.posts.first } else { FirstPost::Elsewhere }
+    }
+
+    /// The first POST of a batch that is at this attempt, if the ledger certainly accepted none of the earlier ones,
+    /// whoever made them.
+    pub(crate) fn only_post(&self, attempt: u32) -> FirstPost {
+        match (self.first_post(attempt), self.posts.present) {
+            (FirstPost::NotSeen, Some(at)) => FirstPost::Here(at),
+            (first, _) => first,
+        }
     }
 
     /// Whether this adapter has sent this attempt, or a later one, and a node may have accepted it. Before the attempt
@@ -327,7 +338,7 @@ impl Posts {
         match self.first {
             FirstPost::None => true,
             FirstPost::Here(_) => all_lost,
-            FirstPost::Elsewhere => false,
+            FirstPost::NotSeen | FirstPost::Elsewhere => false,
         }
     }
 }
@@ -440,18 +451,11 @@ mod tests {
         FirstPost::Here(at(subscriptions))
     }
 
-    /// An attempt under the claim with this epoch.
-    fn of_claim(epoch: u64, attempt: u32) -> Option<AttemptId> {
-        Some(AttemptId { attempt, epoch })
-    }
-
     /// The first POST after POSTs with these attempts, subscriptions and outcomes.
     fn first_post_after(posts: &[(u32, SubscriptionsAtPost, Outcome)]) -> FirstPost {
         let history = history();
         for (attempt, subscriptions, outcome) in posts {
-            history
-                .begin_post(&batch(), of_claim(1, *attempt), at(*subscriptions))
-                .finish(*outcome);
+            history.begin_post(&batch(), Some(*attempt), at(*subscriptions)).finish(*outcome);
         }
         history.get(&batch()).first_post(posts.last().map_or(1, |(attempt, ..)| *attempt))
     }
@@ -483,41 +487,52 @@ mod tests {
     fn attempt_of_another_process_is_elsewhere() {
         let [a, b] = subscriptions_twice();
         let history = history();
-        history.begin_post(&batch(), of_claim(1, 1), at(a)).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(1), at(a)).finish(Outcome::Ambiguous);
         assert_eq!(history.get(&batch()).first_post(1), here(a));
         assert_eq!(history.get(&batch()).first_post(2), FirstPost::Elsewhere);
-        history.begin_post(&batch(), of_claim(2, 3), at(b)).finish(Outcome::Ambiguous);
-        assert_eq!(history.get(&batch()).first_post(3), FirstPost::Elsewhere);
+        history.begin_post(&batch(), Some(3), at(b)).finish(Outcome::Ambiguous);
+        assert_eq!(history.get(&batch()).first_post(3), FirstPost::NotSeen);
     }
 
     #[test]
-    fn attempt_between_two_of_one_claim_was_not_sent() {
-        let [a, b] = subscriptions_twice();
-        for (outcome, first) in [(Outcome::Busy, b), (Outcome::Ambiguous, a)] {
-            let history = history();
-            history.begin_post(&batch(), of_claim(1, 1), at(a)).finish(outcome);
-            history.begin_post(&batch(), of_claim(1, 3), at(b)).finish(Outcome::Ambiguous);
-            assert_eq!(history.get(&batch()).first_post(3), here(first), "{outcome}");
-        }
-        let without_claims = history();
-        without_claims.begin_post(&batch(), of_claim(0, 1), at(a)).finish(Outcome::Busy);
-        without_claims.begin_post(&batch(), of_claim(0, 3), at(b)).finish(Outcome::Ambiguous);
-        assert_eq!(without_claims.get(&batch()).first_post(3), FirstPost::Elsewhere);
-    }
-
-    #[test]
-    fn later_attempt_without_a_record_is_elsewhere() {
+    fn first_of_later_attempts_may_not_be_seen() {
         let [a, _] = subscriptions_twice();
-        assert_eq!(first_post_after(&[(2, a, Outcome::Ambiguous)]), FirstPost::Elsewhere);
+        assert_eq!(first_post_after(&[(2, a, Outcome::Ambiguous)]), FirstPost::NotSeen);
         let refused = [(2, a, Outcome::NotSent), (2, a, Outcome::Accepted)];
-        assert_eq!(first_post_after(&refused), FirstPost::Elsewhere);
+        assert_eq!(first_post_after(&refused), FirstPost::NotSeen);
+    }
+
+    #[test]
+    fn present_post_is_the_first_if_no_earlier_one_was_accepted() {
+        let [a, b] = subscriptions_twice();
+        for earlier in [None, Some(Outcome::Busy), Some(Outcome::Ambiguous)] {
+            let history = history();
+            if let Some(outcome) = earlier {
+                history.begin_post(&batch(), Some(1), at(a)).finish(outcome);
+            }
+            assert_eq!(history.get(&batch()).only_post(3), FirstPost::Elsewhere);
+            history.begin_post(&batch(), Some(3), at(b)).finish(Outcome::Ambiguous);
+            history.begin_post(&batch(), Some(3), at(none())).finish(Outcome::Ambiguous);
+            assert_eq!(history.get(&batch()).only_post(3), here(b), "{earlier:?}");
+            history.begin_attempt(&batch(), Some(4));
+            assert_eq!(history.get(&batch()).only_post(4), FirstPost::NotSeen);
+        }
+    }
+
+    #[test]
+    fn batch_from_elsewhere_has_no_only_post() {
+        let [a, _] = subscriptions_twice();
+        let history = history();
+        history.skip_known_batch(&batch(), Some(2));
+        history.begin_post(&batch(), Some(3), at(a)).finish(Outcome::Ambiguous);
+        assert_eq!(history.get(&batch()).only_post(3), FirstPost::Elsewhere);
     }
 
     #[test]
     fn dropped_post_counts_as_sent() {
         let [a, _] = subscriptions_twice();
         let history = history();
-        drop(history.begin_post(&batch(), of_claim(1, 1), at(a)));
+        drop(history.begin_post(&batch(), Some(1), at(a)));
         assert_eq!(history.get(&batch()).first_post(1), here(a));
     }
 
@@ -525,11 +540,11 @@ mod tests {
     fn skipped_post_is_no_post_and_keeps_an_earlier_one() {
         let [a, _] = subscriptions_twice();
         let history = history();
-        history.begin_attempt(&batch(), of_claim(1, 1));
+        history.begin_attempt(&batch(), Some(1));
         assert_eq!(history.get(&batch()).first_post(1), FirstPost::None);
-        history.begin_post(&batch(), of_claim(1, 2), at(a)).finish(Outcome::Ambiguous);
-        history.begin_attempt(&batch(), of_claim(1, 3));
-        history.skip_known_batch(&batch(), of_claim(1, 3));
+        history.begin_post(&batch(), Some(2), at(a)).finish(Outcome::Ambiguous);
+        history.begin_attempt(&batch(), Some(3));
+        history.skip_known_batch(&batch(), Some(3));
         assert_eq!(history.get(&batch()).first_post(3), here(a));
     }
 
@@ -538,9 +553,9 @@ mod tests {
         for skipped_before in [false, true] {
             let history = history();
             if skipped_before {
-                history.begin_attempt(&batch(), of_claim(1, 1));
+                history.begin_attempt(&batch(), Some(1));
             }
-            history.skip_known_batch(&batch(), of_claim(1, 1));
+            history.skip_known_batch(&batch(), Some(1));
             assert_eq!(history.get(&batch()).first_post(1), FirstPost::Elsewhere);
         }
     }
@@ -551,10 +566,10 @@ mod tests {
             [(Outcome::Accepted, true), (Outcome::Ambiguous, true), (Outcome::Busy, false)]
         {
             let history = history();
-            history.begin_post(&batch(), of_claim(1, 1), at(none())).finish(outcome);
+            history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
             assert_eq!(history.get(&batch()).was_posted(1), was_posted, "{outcome}");
             assert!(!history.get(&batch()).was_posted(2));
-            history.begin_post(&batch(), of_claim(1, 2), at(none())).finish(Outcome::Accepted);
+            history.begin_post(&batch(), Some(2), at(none())).finish(Outcome::Accepted);
             assert!(history.get(&batch()).was_posted(1) && history.get(&batch()).was_posted(2));
         }
     }
@@ -564,7 +579,7 @@ mod tests {
         let history = history();
         assert!(!history.get(&batch()).is_committed);
         history.mark_committed(&batch());
-        drop(history.begin_post(&batch(), of_claim(1, 1), at(none())));
+        drop(history.begin_post(&batch(), Some(1), at(none())));
         assert!(history.get(&batch()).is_committed);
     }
 
@@ -587,9 +602,7 @@ mod tests {
         for rejected in [false, true] {
             let history = history();
             let post = |attempt, subscriptions, outcome| {
-                history
-                    .begin_post(&batch(), of_claim(1, attempt), at(subscriptions))
-                    .finish(outcome);
+                history.begin_post(&batch(), Some(attempt), at(subscriptions)).finish(outcome);
             };
             post(1, none(), Outcome::Accepted);
             history.certify_absence(&batch(), 1, LOST, at(a));
@@ -613,9 +626,9 @@ mod tests {
     fn post_after_an_absent_attempt_is_watched_since_the_proof() {
         let [a, b] = subscriptions_twice();
         let history = history();
-        history.begin_post(&batch(), of_claim(1, 1), at(none())).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(1), at(none())).finish(Outcome::Ambiguous);
         history.certify_absence(&batch(), 1, NEVER_ARRIVED, at(a));
-        history.begin_post(&batch(), of_claim(1, 2), at(b)).finish(Outcome::Accepted);
+        history.begin_post(&batch(), Some(2), at(b)).finish(Outcome::Accepted);
         assert_eq!(history.get(&batch()).first_post(2), here(a));
         assert!(!history.get(&batch()).is_only_attempt(2), "the first one may still arrive");
     }
@@ -626,7 +639,7 @@ mod tests {
             [(Outcome::Accepted, true), (Outcome::Ambiguous, false), (Outcome::Busy, false)]
         {
             let history = history();
-            history.begin_post(&batch(), of_claim(1, 1), at(none())).finish(outcome);
+            history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
             assert_eq!(history.get(&batch()).has_arrived(1), has_arrived, "{outcome}");
             assert!(!history.get(&batch()).has_arrived(2));
         }
@@ -638,7 +651,7 @@ mod tests {
         let one_of_two = Loss { is_of_only_attempt: false, ..LOST };
         for (attempt, loss, may_be_left_over) in [(1, NEVER_ARRIVED, false), (2, one_of_two, true)]
         {
-            let post = history.begin_post(&batch(), of_claim(1, attempt), at(none()));
+            let post = history.begin_post(&batch(), Some(attempt), at(none()));
             post.finish(Outcome::Accepted);
             history.certify_absence(&batch(), attempt, loss, at(none()));
             assert_eq!(history.get(&batch()).may_be_left_over, may_be_left_over, "{loss:?}");
@@ -651,7 +664,7 @@ mod tests {
     fn history_after(outcome: Outcome) -> (BatchHistory, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
         let history = BatchHistory::new(Arc::<ManualClock>::clone(&clock));
-        history.begin_post(&batch(), of_claim(1, 1), at(none())).finish(outcome);
+        history.begin_post(&batch(), Some(1), at(none())).finish(outcome);
         (history, clock)
     }
 
@@ -666,7 +679,7 @@ mod tests {
         assert_eq!(left(), 330);
         clock.advance(Duration::from_secs(100));
         assert_eq!(left(), 230);
-        let post = history.begin_post(&batch(), of_claim(1, 2), at(none()));
+        let post = history.begin_post(&batch(), Some(2), at(none()));
         clock.advance(LIMIT);
         assert_eq!(left(), 330, "it has not ended");
         drop(post);
@@ -694,7 +707,7 @@ mod tests {
         assert!(history.get(&batch()).has_arrived(1));
         assert_eq!(may_arrive_for(&history), Duration::ZERO);
         // With two requests, a report does not show which of them has arrived.
-        history.begin_post(&batch(), of_claim(1, 2), at(none())).finish(Outcome::Ambiguous);
+        history.begin_post(&batch(), Some(2), at(none())).finish(Outcome::Ambiguous);
         history.clear_stall(&batch());
         assert!(!history.get(&batch()).has_arrived(2));
         assert_eq!(may_arrive_for(&history), LIMIT);

@@ -29,7 +29,8 @@ impl ScabbardContext {
         batch: &BatchKey,
     ) -> Result<(), SubmissionAnswer> {
         // Until the POST begins, no node can have this attempt, even if this future is dropped.
-        self.history.begin_attempt(batch, submission.attempt_id());
+        let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
+        self.history.begin_attempt(batch, attempt);
         self.check_memory(submission, batch)?;
         let unreported = self.check_nodes(submission, scope, batch).await?;
         // Events may have been received meanwhile.
@@ -56,7 +57,7 @@ impl ScabbardContext {
         let Asked { statuses, unreported } = asked.map_err(|error| cannot_query(&error))?;
         match statuses.into_iter().flatten().next() {
             Some(status) if self.is_earlier_submission(status, batch, attempt_id) => {
-                self.history.skip_known_batch(batch, Some(attempt_id));
+                self.history.skip_known_batch(batch, Some(attempt_id.attempt));
                 let reason = format!("a node has the batch already and reports it as {status:?}");
                 refuse(batch, &reason)
             }
@@ -100,11 +101,11 @@ impl ScabbardContext {
         submission: &Submission<ServiceId>,
         batch: &BatchKey,
     ) -> Result<(), SubmissionAnswer> {
-        let attempt_id = submission.attempt_id();
+        let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
         let record = self.history.get(batch);
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         let (applied, all) = (self.applied.count(&batch.0, &transactions), transactions.len());
-        let was_posted = attempt_id.is_some_and(|it| record.was_posted(it.attempt));
+        let was_posted = attempt.is_some_and(|attempt| record.was_posted(attempt));
         let reason = match applied {
             _ if record.is_committed => "a node has reported the batch as committed".to_owned(),
             1.. => format!(
@@ -118,7 +119,7 @@ impl ScabbardContext {
         };
         // Another client may have sent all of the transactions. Then the events are evidence.
         if record.is_committed || applied == 0 || applied == all {
-            self.history.skip_known_batch(batch, attempt_id);
+            self.history.skip_known_batch(batch, attempt);
         }
         refuse(batch, &reason)
     }

@@ -82,10 +82,10 @@ impl BatchSearch<'_> {
     /// in no other batch, and those were not applied before the first POST of this batch.
     fn is_proved_by_events(&self) -> bool {
         let Self { context, unresolved, batch, .. } = self;
-        let first_post_at = match context.history.get(batch).first_post(self.attempt) {
+        let first_post_at = match self.first_post(&context.history.get(batch)) {
             FirstPost::None => return false,
             FirstPost::Here(moment) => Some(moment.observations),
-            FirstPost::Elsewhere => None,
+            FirstPost::NotSeen | FirstPost::Elsewhere => None,
         };
         let UnresolvedBatch { transaction_ids: all, shared_transaction_ids: shared, .. } =
             unresolved;
@@ -95,6 +95,17 @@ impl BatchSearch<'_> {
             context.applied.has_event(&batch.0, id, after)
         };
         all.iter().any(|id| is_own(&id)) && all.iter().all(is_applied)
+    }
+
+    /// The first POST that the ledger may have accepted. Attempts that the queue gave back unsent are not seen here, but
+    /// the store counts them.
+    fn first_post(&self, record: &BatchRecord) -> FirstPost {
+        let UnresolvedBatch { not_accepted, earlier_may_arrive, .. } = self.unresolved;
+        if *earlier_may_arrive || not_accepted + 1 < self.attempt {
+            record.first_post(self.attempt)
+        } else {
+            record.only_post(self.attempt)
+        }
     }
 
     /// Whether a transaction of the batch is known to be applied, or could have been applied unnoticed.
@@ -112,9 +123,9 @@ impl BatchSearch<'_> {
         let combined = CombinedStatus::new(reports.iter());
         let stalled_for = self.stalled_for(combined, queried_at);
         let record = self.context.history.get(&self.batch);
-        let first_post = match record.first_post(self.attempt) {
+        let first_post = match self.first_post(&record) {
             FirstPost::Here(moment) => Some(moment.subscriptions),
-            FirstPost::None | FirstPost::Elsewhere => None,
+            FirstPost::None | FirstPost::NotSeen | FirstPost::Elsewhere => None,
         };
         let mut facts = self.known_facts(reports, &record, first_post, stalled_for);
         let is_settled = matches!(combined.status, LedgerStatus::Committed | LedgerStatus::Invalid);

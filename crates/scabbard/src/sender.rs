@@ -34,8 +34,8 @@ impl Scabbard {
         self.0.check_states(&scope).await?;
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         self.0.foreign_transactions.sent(&batch.0, &transactions);
-        let attempt_id = submission.attempt_id();
-        let post = self.0.history.begin_post(&batch, attempt_id, self.0.moment(&batch.0));
+        let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
+        let post = self.0.history.begin_post(&batch, attempt, self.0.moment(&batch.0));
         let list = list_of_one(submission.serialized_batch());
         let result = self.0.client.submit(url, &scope, list).await;
         if let Ok(response) = &result {

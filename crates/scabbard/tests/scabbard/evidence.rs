@@ -155,15 +155,28 @@ async fn later_attempt_is_observed_if_earlier_ones_failed() {
 
 /// The queue gives a batch back unsent if the store took too long to hand it out.
 #[tokio::test]
-async fn attempt_that_was_given_back_prevents_no_proof() {
+async fn attempts_that_were_given_back_prevent_no_proof() {
     let ledger = TestLedger::new();
     let mut events = ledger.subscribe().await;
-    for (attempt, fault) in [(1, Fault::Busy), (3, Fault::ResetBefore)] {
-        ledger.sim.inject(fault, When::Next(1));
-        ledger.send_again(1, attempt).await;
-    }
+    ledger.sim.inject(Fault::ResetBefore, When::Next(1));
+    assert_eq!(ledger.send_again(1, 3).await, Outcome::Ambiguous);
     catch_up(&mut events);
-    assert_eq!(ledger.evidence_after(1, LIMIT).await, Evidence::Absent);
+    let unresolved = ledger.unresolved(1);
+    let two = UnresolvedBatch { not_accepted: 2, ..unresolved.clone() };
+    let one = UnresolvedBatch { not_accepted: 1, ..unresolved };
+    let restored = UnresolvedBatch { earlier_may_arrive: true, ..two.clone() };
+    let evidence = async |batch| ledger.scabbard.find_evidence(batch).await.unwrap().evidence;
+    evidence(&two).await;
+    ledger.advance(LIMIT);
+    for (batch, expected) in [
+        (&one, Evidence::Inconclusive),
+        (&restored, Evidence::Inconclusive),
+        (&two, Evidence::Absent),
+        // What is proved about the attempt does not depend on the earlier ones.
+        (&one, Evidence::Absent),
+    ] {
+        assert_eq!(evidence(batch).await, expected, "{batch:?}");
+    }
 }
 
 #[tokio::test]
