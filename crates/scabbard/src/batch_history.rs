@@ -279,8 +279,8 @@ impl BatchRecord {
         if is_own { self.posts.first } else { FirstPost::Elsewhere }
     }
 
-    /// The first POST of a batch that is at this attempt, if the ledger certainly accepted none of the earlier ones,
-    /// whoever made them.
+    /// The first POST of a batch that is at this attempt, if the ledger certainly accepted none of the earlier ones, of
+    /// this adapter or of others.
     pub(crate) fn only_post(&self, attempt: u32) -> FirstPost {
         match (self.first_post(attempt), self.posts.present) {
             (FirstPost::NotSeen, Some(at)) => FirstPost::Here(at),
