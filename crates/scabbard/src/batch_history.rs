@@ -251,16 +251,15 @@ impl BatchHistory {
 
 impl BatchRecord {
     fn begin_attempt(&mut self, attempt: Option<u32>) {
-        let Some(attempt) = attempt else {
-            self.posts.first = FirstPost::Elsewhere;
-            (self.attempt, self.stall) = (0, None);
-            return;
-        };
+        let follows = |attempt: u32| attempt == self.attempt || attempt == self.attempt + 1;
+        match attempt {
+            None => self.posts.first = FirstPost::Elsewhere,
+            Some(next) if follows(next) || self.posts.first == FirstPost::Elsewhere => {}
+            Some(_) => self.posts.first = FirstPost::NotSeen,
+        }
+        let attempt = attempt.unwrap_or_default();
         if attempt != self.attempt {
             self.posts.present = None;
-            if attempt != self.attempt + 1 && self.posts.first != FirstPost::Elsewhere {
-                self.posts.first = FirstPost::NotSeen;
-            }
         }
         (self.attempt, self.stall) = (attempt, None);
     }

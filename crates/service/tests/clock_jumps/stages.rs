@@ -23,7 +23,7 @@ impl Stage {
     /// How long the ledger needs for each step of a batch.
     fn step(self) -> Duration {
         match self {
-            // As long as a busy machine needs to notice it.
+            // Long enough for a busy machine to notice it.
             Self::Pending => Duration::from_secs(2),
             _ => Duration::from_millis(250),
         }
@@ -40,7 +40,7 @@ impl Stage {
     }
 }
 
-/// Longer than a test needs: it delivers what is late.
+/// How long the ledger keeps a request, unless it is told to deliver it: longer than a test waits.
 const UNTIL_DELIVERED: Duration = Duration::from_mins(2);
 
 /// Lets the clock jump at this stage. Both batches must be applied once, in order, and as soon as
