@@ -55,7 +55,9 @@ impl AbsenceFacts {
             LedgerStatus::Valid if self.is_explained => {
                 limits.proposal_limit().saturating_sub(steady_for)
             }
-            LedgerStatus::NotReported if self.was_lost_in_restart() => Duration::ZERO,
+            LedgerStatus::NotReported if self.is_unsent || self.was_lost_in_restart() => {
+                Duration::ZERO
+            }
             LedgerStatus::NotReported if self.is_explained => {
                 limits.queue_limit().saturating_sub(self.stalled_for)
             }
@@ -169,6 +171,12 @@ mod tests {
             let facts = AbsenceFacts { may_arrive_for, ..after(status, 9_999) };
             assert_eq!(ends_in(facts), Some(7), "{status:?}");
         }
+    }
+
+    #[test]
+    fn batch_that_was_not_sent_needs_no_limit() {
+        let unsent = AbsenceFacts { is_unsent: true, ..facts(UNKNOWN) };
+        assert_eq!(ends_in(unsent), Some(0));
     }
 
     #[test]

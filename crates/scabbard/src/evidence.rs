@@ -54,11 +54,13 @@ impl BatchSearch<'_> {
         if let Some(not_applied) = not_applied
             && ends_in == Some(Duration::ZERO)
         {
-            let loss = Loss {
-                is_of_only_attempt: facts.is_accepted && facts.is_only_attempt,
-                is_explained: facts.is_explained,
-            };
-            context.history.certify_absence(batch, self.attempt, loss, moment);
+            if !facts.is_unsent {
+                let loss = Loss {
+                    is_of_only_attempt: facts.is_accepted && facts.is_only_attempt,
+                    is_explained: facts.is_explained,
+                };
+                context.history.certify_absence(batch, self.attempt, loss, moment);
+            }
             info!(
                 batch_id = batch_id.as_str(), service:% = self.scope,
                 status:? = facts.combined.status, proof:? = not_applied;
@@ -164,6 +166,8 @@ impl BatchSearch<'_> {
             at_node: at_node.status,
             stalled_for,
             is_own: first_post.is_some(),
+            is_unsent: self.first_post(record) == FirstPost::None
+                && !self.unresolved.earlier_may_arrive,
             is_accepted: record.has_arrived(*attempt),
             is_only_attempt: record.is_only_attempt(*attempt),
             node_events_are_complete: first.is_some()

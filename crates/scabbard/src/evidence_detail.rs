@@ -25,7 +25,9 @@ pub(crate) fn detail(
 ) -> String {
     let mut parts: Vec<String> = reports.iter().map(node_detail).collect();
     parts.push(events_detail(context, service, facts));
-    if !facts.is_own {
+    if facts.is_unsent {
+        parts.push("it was not sent".to_owned());
+    } else if !facts.is_own {
         parts.push(
             "this process has not sent it; another one may have, and may do so again".to_owned(),
         );

@@ -180,6 +180,34 @@ async fn attempts_that_were_given_back_prevent_no_proof() {
 }
 
 #[tokio::test]
+async fn attempt_that_ended_before_its_request_is_absent_at_once() {
+    let ledger = TestLedger::new();
+    ledger.end_before_the_request(1, 1).await;
+    assert_eq!(ledger.evidence(1).await, Evidence::Absent);
+    ledger.end_before_the_request(1, 2).await;
+    assert_eq!(ledger.evidence(1).await, Evidence::Absent);
+    assert_eq!(ledger.send_again(1, 3).await, Outcome::Accepted);
+    assert_eq!(ledger.evidence(1).await, Evidence::Committed);
+    assert_eq!(ledger.times_received(1), 1);
+}
+
+#[tokio::test]
+async fn attempt_that_ended_before_its_request_proves_nothing_about_others() {
+    let ledger = TestLedger::new();
+    ledger.end_before_the_request(1, 1).await;
+    let restored = UnresolvedBatch { earlier_may_arrive: true, ..ledger.unresolved(1) };
+    let report = ledger.scabbard.find_evidence(&restored).await.unwrap();
+    assert_eq!(report.evidence, Evidence::Inconclusive, "the database may have lost an attempt");
+
+    ledger.end_before_the_request(2, 2).await;
+    assert_eq!(ledger.evidence(2).await, Evidence::Inconclusive, "another process made attempt 1");
+
+    ledger.end_before_the_request(3, 1).await;
+    ledger.send_past_the_adapter(3).await;
+    assert_eq!(ledger.evidence(3).await, Evidence::Committed);
+}
+
+#[tokio::test]
 async fn pending_batch_is_present() {
     let ledger =
         TestLedger::with(|ledger| ledger.pending_for(std::time::Duration::from_secs(1)), []);

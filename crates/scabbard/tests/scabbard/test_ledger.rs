@@ -107,6 +107,13 @@ impl TestLedger {
         sender.send(&self.sim.url(), &submission(number, attempt)).await.outcome
     }
 
+    /// Ends an attempt, as at its time limit, while the node is still asked whether it has the batch.
+    pub async fn end_before_the_request(&self, number: u32, attempt: u32) {
+        let received = self.times_received(number);
+        assert_eq!(self.send_again(number, attempt).now_or_never(), None);
+        assert_eq!(self.times_received(number), received);
+    }
+
     /// Sends a batch with this fault.
     pub async fn send_with_fault(&self, fault: Fault, number: u32) -> Outcome {
         self.sim.inject(fault, When::Next(1));
