@@ -16,7 +16,7 @@ mode = "none"
 request_timeout = "1s"
 late_arrival_limit = "2s"
 [claims]
-idle_expiry = "1s"
+idle_expiry = "3s"
 full_expiry = "6s"
 [poll]
 interval = "50ms"

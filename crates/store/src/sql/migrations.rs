@@ -135,9 +135,10 @@ fn create_record(dialect: Dialect, namespace: &Namespace) -> String {
     schema + &namespace.qualify_script(dialect, &table)
 }
 
-/// The names that the migrations have given to tables, views and indexes.
+/// The names that the migrations have given.
 #[derive(Debug)]
 pub(super) struct StoredNames {
+    /// The tables, views and functions.
     pub(super) tables: HashSet<&'static str>,
     /// The indexes, with their tables.
     pub(super) indexes: HashMap<&'static str, &'static str>,
@@ -167,7 +168,9 @@ impl StoredNames {
             for (token, _) in tokens(script.up) {
                 if let Some(name) = token.name {
                     match (place.before_previous, place.previous) {
-                        ("create", "table" | "view") => drop(names.tables.insert(name)),
+                        ("create", "table" | "view" | "function") => {
+                            names.tables.insert(name);
+                        }
                         ("create" | "unique", "index") => index = Some(name),
                         (_, "on") => {
                             names.indexes.extend(index.take().map(|index| (index, name)));
@@ -189,6 +192,8 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
 }
 
 fn migrate_parts(connection: &mut Connection, parts: &[&'static Part]) -> Result<(), StoreError> {
+    // The first call divides the scripts. In the transaction, the database could end a session that is idle for so long.
+    steps(connection.dialect());
     let lock = connection.dialect().lock_schema(connection.namespace());
     // An SQLite transaction waits for every other writer, which may take long. A command that only reads must not wait.
     if lock.is_none() && Recorded::read(connection)?.is_complete(parts) {
