@@ -67,6 +67,7 @@ use sql::hooks::NoHooks as InstalledHooks;
 use withdrawals::WithdrawalHooks as InstalledHooks;
 
 pub use grid_batch_core::queue::DelayOptions;
+pub use intake::IntakeLists;
 pub use operator::EndedDelays;
 pub use polling::{MonitorStore, PendingBatch};
 pub use restored::OpenBatchesInDoubt;

@@ -28,8 +28,8 @@ use diesel::{
     sql_types::{Text, Untyped},
 };
 use grid_batch_core::batches::{
-    AddOutcome, Change, ClientId, Decision, Event, IntakeStore, LedgerStatus, NewBatch,
-    RetentionStore, SignerId,
+    AddOutcome, Change, ClientId, Decision, Event, FormatError, IntakeStore, LedgerStatus,
+    NewBatch, RetentionStore, SignerId,
 };
 use grid_batch_core::claims::{ClaimKeeper, InstanceId};
 use grid_batch_core::events::Recorded;
@@ -260,6 +260,25 @@ fn add_in_transaction(store: &Store, url: &str) {
         QueryResult::Ok(added.unwrap())
     });
     assert_eq!(added.unwrap(), [AddOutcome::Stored]);
+}
+
+/// Adds the batches of a list, refuses a list, and has one wait whose service is full.
+fn add_lists(store: &Store) {
+    let read = |service: &ServiceId, list: &[u8]| match list {
+        b"refused" => Err(FormatError::Empty),
+        b"full" => {
+            let numbers = 0..=OPEN_BATCHES;
+            Ok(numbers.map(|number| new_batch(service.clone(), 97_000 + number)).collect())
+        }
+        _ => Ok(vec![new_batch(service.clone(), 98_000)]),
+    };
+    let bytes = if store.dialect().locks_rows() { "bytea" } else { "blob" };
+    for list in ["one", "refused", "full"] {
+        let row = format!("('lists::0001', cast('{list}' as {bytes}))");
+        execute(store, &format!("insert into intake_lists (service_id, list) values {row}"));
+    }
+    assert_eq!(store.services_with_lists().unwrap(), ["lists::0001"]);
+    assert!(!store.add_lists_of("lists::0001", read, &|_: Recorded<'_>| ()).unwrap());
 }
 
 /// Takes 100 batches from intake to their end.
@@ -623,6 +642,7 @@ const READ_MISSING: [&str; 3] =
 const READ_WAITING: &str = "load_positions";
 
 /// Whether a statement may read everything that a line of its plan names. There are few instances, webhooks and tokens.
+/// Lists to add wait only while their services are full.
 /// Claims are counted at most once for each take. New services are limited, and counted only when a service is opened.
 fn may_scan(statement: &str, line: &str) -> bool {
     line.contains("instances")
@@ -633,6 +653,7 @@ fn may_scan(statement: &str, line: &str) -> bool {
         || (line.contains("missing_transactions") && READ_MISSING.contains(&statement))
         || (line.contains("waiting_batches_pkey") && statement == READ_WAITING)
         || (line.contains("new_services") && statement == "count_new_services")
+        || (line.contains("intake_lists_to_add") && statement == "find_services_with_lists")
 }
 
 fn expect_no_scans_on_postgres(recording: &Recording) {
@@ -771,12 +792,13 @@ fn statements_have_good_plans_on_postgres() {
     worker.release().unwrap();
     drop(worker);
     let claims = recording(|| process_claims(&store, &services[3..]));
+    let lists = recording(|| add_lists(&store));
     let program = recording(|| add_in_transaction(&store, database.url()));
     let withdrawals = withdrawals::record_on_postgres();
     let scheduling = scheduling::record_on_postgres();
     insta::assert_snapshot!("postgres", texts(&batches));
     insta::assert_snapshot!("postgres_claims", texts(&claims));
-    let recordings = [&batches, &claims, &program, &withdrawals, &scheduling];
+    let recordings = [&batches, &claims, &lists, &program, &withdrawals, &scheduling];
     recordings.iter().for_each(|recording| expect_no_scans_on_postgres(recording));
     expect_all_statements(&recordings, &ONLY_ON_SQLITE);
 }
@@ -794,14 +816,14 @@ fn statements_have_good_plans_on_sqlite() {
     worker.release().unwrap();
     drop(worker);
     let claims = recording(|| process_claims(&store, &services[3..]));
+    let lists = recording(|| add_lists(&store));
     let withdrawals = withdrawals::record_on_sqlite();
     let scheduling = scheduling::record_on_sqlite();
     insta::assert_snapshot!("sqlite", texts(&batches));
     insta::assert_snapshot!("sqlite_claims", texts(&claims));
-    for recording in [&batches, &claims, &withdrawals, &scheduling] {
-        expect_no_scans_on_sqlite(recording);
-    }
-    expect_all_statements(&[&batches, &claims, &withdrawals, &scheduling], &ONLY_ON_POSTGRES);
+    let recordings = [&batches, &claims, &lists, &withdrawals, &scheduling];
+    recordings.iter().for_each(|recording| expect_no_scans_on_sqlite(recording));
+    expect_all_statements(&recordings, &ONLY_ON_POSTGRES);
 }
 
 /// The tables that only withdrawals use.

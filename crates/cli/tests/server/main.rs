@@ -34,6 +34,7 @@ mod hung_nodes;
 mod in_flight_window;
 mod instances;
 mod intake_limits;
+mod intake_lists;
 mod invalid_configuration;
 mod invalid_requests;
 mod killed_circuit_nodes;

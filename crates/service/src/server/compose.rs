@@ -7,9 +7,10 @@ use grid_batch_claims::{
     ClaimMaintainer, ClaimMaintainerOptions, ClaimRequests, NotificationListener, OrphanRecovery,
     ReceivedClaimRequests, RecordedStream, Retention, RetentionOptions,
 };
-use grid_batch_core::ServiceId;
+use grid_batch_core::batches::FormatError;
 use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_core::ledger::LedgerFacts;
+use grid_batch_core::{ScopeIdError, ServiceId};
 use grid_batch_ledger_check::{LedgerCheck, compare_states};
 use grid_batch_monitoring::{
     CountsLog, EventObserver, Health, HealthSources, History, HistoryRecorder, MetricsSources,
@@ -20,7 +21,7 @@ use grid_batch_poller::{
     MissingTransactionOptions, MonitorCounters, MonitorOptions, PollingMonitorBuilder,
 };
 use grid_batch_queuer::{BatchQueue, Recall};
-use grid_batch_store::{ClaimStore, Dependents, MonitorStore, Store, StoreObserver};
+use grid_batch_store::{ClaimStore, Dependents, IntakeLists, MonitorStore, Store, StoreObserver};
 use grid_batch_submitter::{LedgerSender, RunnableSubmitter, SubmitterBuilder, SubmitterCounters};
 use grid_batch_support::Stops;
 use grid_batch_webhooks::{Deliverer, DeliveryParts};
@@ -60,6 +61,7 @@ pub(super) fn compose(
     let recall = start_recall(&base, &shared, parts);
     start_recovery(&base, &shared, stream, parts);
     start_retention(&base, parts);
+    start_intake_lists(&base, stream, parts);
     start_webhooks(&base, parts)?;
     start_notifications(&base, &shared, stream, parts);
     let claims = start_claims(&base, stream, claim_requests.clone(), received)?;
@@ -245,6 +247,17 @@ fn start_recovery(base: &Base<'_>, shared: &Shared, stream: &RecordedStream, par
     let table = shared.table.clone();
     let recovery = OrphanRecovery::start(&base.jobs, table, claims, limit, clock, stream.clone());
     parts.last_jobs([recovery]);
+}
+
+/// Adds the batches of lists that programs leave in the database.
+fn start_intake_lists(base: &Base<'_>, stream: &RecordedStream, parts: &mut Stops) {
+    let ledger = Arc::clone(&base.ledger);
+    let read = move |service: &ServiceId, list: &[u8]| {
+        let refused = |error: ScopeIdError| FormatError::Invalid(error.to_string());
+        ledger.check_service_id(service).map_err(refused)?;
+        ledger.format().read(service, list)
+    };
+    parts.last_jobs([IntakeLists::start(&base.store, read, stream.clone(), &base.jobs)]);
 }
 
 /// Removes batches long after their end, if the settings say so.

@@ -1,5 +1,5 @@
 //! Notifications between instances: about batches for another instance, which then need not wait for its next scan, and
-//! about the end of batches that clients of another instance wait for.
+//! about the end of batches that clients of another instance wait for. Programs notify instances of lists.
 //!
 //! They use PostgreSQL's `listen` and `pg_notify`. A notification is sent after the commit that it reports, for many
 //! services or batches at once, because commits that send notifications wait for each other.
@@ -16,6 +16,10 @@ use crate::sql::{ClaimStore, Connection, Statement, Store, StoreError};
 const AWAITED: &str = "awaited by ";
 /// These batches have ended.
 const ENDED: &str = "ended at ";
+
+/// The channel of the function `grid_batch_add`, in every namespace, and its notification.
+const LISTS_CHANNEL: &str = "grid_batch_lists";
+const LIST_ADDED: &str = "list added";
 
 /// PostgreSQL refuses notifications of 8,000 bytes.
 const LONGEST_NOTIFICATION: usize = 7_500;
@@ -105,6 +109,9 @@ impl NotificationConnection {
         let mut connection = self.take(store)?;
         let texts = connection.notifications()?;
         self.0 = Some(connection);
+        if texts.iter().any(|text| text == LIST_ADDED) {
+            store.intake_lists.fire();
+        }
         let mut received = Notifications::default();
         texts.iter().for_each(|text| add(&mut received, text, instance));
         Ok(received)
@@ -157,7 +164,8 @@ fn notify_others<'a>(
 
 fn connect(store: &Store) -> Result<Connection<'static>, StoreError> {
     let mut connection = store.pools.connect()?;
-    connection.batch_execute(&format!("listen {}", store.notification_channel()))?;
+    let channel = store.notification_channel();
+    connection.batch_execute(&format!("listen {channel}; listen {LISTS_CHANNEL}"))?;
     Ok(connection)
 }
 
@@ -210,5 +218,37 @@ mod tests {
         assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= LONGEST_NOTIFICATION));
         let read: Vec<ServiceId> = texts.iter().flat_map(|text| read(text, "i1").stored).collect();
         assert_eq!(read, services);
+    }
+}
+
+#[cfg(all(test, feature = "postgres"))]
+mod postgres_tests {
+    use std::{sync::mpsc::channel, time::Duration};
+
+    use grid_batch_support::{Jobs, Next, Schedule};
+    use grid_batch_test_postgres::TestDatabase;
+
+    use super::*;
+    use crate::{DatabaseUrl, StoreOptions};
+
+    #[test]
+    fn list_of_a_program_starts_the_job() {
+        let database = TestDatabase::create();
+        let url: DatabaseUrl = database.url().parse().unwrap();
+        let store = Store::open(&url, StoreOptions::default()).unwrap();
+        let (send, ran) = channel();
+        let schedule = Schedule::every(Duration::from_secs(3_600)).or_on(&store.intake_lists);
+        let jobs = Jobs::start().unwrap();
+        let _job = jobs.repeat("lists", schedule, move || {
+            send.send(()).unwrap();
+            Ok(Next::AfterInterval)
+        });
+        let mut connection = NotificationConnection::default();
+        connection.receive(&store, "i1").unwrap();
+        let mut program = store.pools.connect().unwrap();
+        program.batch_execute("select grid_batch_add('a::b', 'bytes'::bytea)").unwrap();
+        while ran.try_recv().is_err() {
+            assert_eq!(connection.receive(&store, "i1").unwrap(), Notifications::default());
+        }
     }
 }

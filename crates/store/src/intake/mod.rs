@@ -7,7 +7,9 @@ mod client_capacity;
 mod created_at;
 mod in_transaction;
 mod insert;
+mod lists;
 
 pub(crate) use capacity::Capacity;
 pub(crate) use created_at::CreatedAtAllocator;
 pub(crate) use insert::{insert, insert_dated};
+pub use lists::IntakeLists;

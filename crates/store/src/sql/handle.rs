@@ -11,6 +11,7 @@ use grid_batch_core::batches::{ClientId, SignerId};
 use grid_batch_core::queries::PoolConnections;
 use grid_batch_core::queue::SchedulingRules;
 use grid_batch_core::{Clock, ServiceId, SystemClock, Timestamp};
+use grid_batch_support::JobTrigger;
 #[cfg(feature = "withdrawals")]
 use grid_batch_withdrawals::PaymentLimits;
 
@@ -54,6 +55,8 @@ pub struct Store {
     #[cfg(feature = "withdrawals")]
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
+    /// Starts the job that adds the batches of lists.
+    pub(crate) intake_lists: JobTrigger,
     /// Whether the ledger applies a batch again if it arrives again.
     pub(crate) applies_again: Arc<AtomicBool>,
     clock: DatabaseClock,
@@ -170,6 +173,7 @@ impl Store {
             #[cfg(feature = "withdrawals")]
             payment_limits: options.payment_limits,
             scheduler: Arc::new(scheduler),
+            intake_lists: JobTrigger::default(),
             applies_again: Arc::default(),
             clock,
         };

@@ -154,9 +154,20 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A name after one of these is a table name.
-    const BEFORE_TABLES: [&'static str; 10] =
-        ["from", "join", "into", "update", "table", "view", "references", "on", "exists", "using"];
+    /// A name after one of these is the name of a table, a view or a function.
+    const BEFORE_TABLES: [&'static str; 11] = [
+        "from",
+        "join",
+        "into",
+        "update",
+        "table",
+        "view",
+        "function",
+        "references",
+        "on",
+        "exists",
+        "using",
+    ];
     /// These end a list of tables.
     const AFTER_LISTS: [&'static str; 11] = [
         "where",
@@ -341,6 +352,19 @@ mod tests {
         let [postgres, sqlite] = both("drop index lanes_busy");
         assert_eq!(postgres, "drop index \"gb\".lanes_busy");
         assert_eq!(sqlite, "drop index gb_lanes_busy");
+    }
+
+    #[test]
+    fn functions_and_the_tables_in_them_get_the_namespace() {
+        let namespace = Namespace::new("gb").unwrap();
+        let create = "create function grid_batch_add(a text) returns bigint language sql as $$ \
+            insert into intake_lists (list) values ($1) returning id $$";
+        let qualified = namespace.qualify_script(Dialect::Postgres, create);
+        assert!(qualified.starts_with("create function \"gb\".grid_batch_add(a text)"));
+        assert!(qualified.contains("$$ insert into \"gb\".intake_lists (list)"), "{qualified}");
+        let drop =
+            namespace.qualify_script(Dialect::Postgres, "drop function grid_batch_add(text)");
+        assert_eq!(drop, "drop function \"gb\".grid_batch_add(text)");
     }
 
     #[test]

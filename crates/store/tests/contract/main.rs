@@ -14,6 +14,7 @@ mod events;
 mod faults;
 mod holding;
 mod intake_limits;
+mod intake_lists;
 mod listing;
 mod locked_rows;
 mod model;

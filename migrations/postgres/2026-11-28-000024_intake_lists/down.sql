@@ -1,0 +1,2 @@
+drop function grid_batch_add(text, bytea, text);
+drop table intake_lists;

@@ -1,0 +1,1 @@
+drop table intake_lists;
