@@ -19,9 +19,9 @@ pub(crate) struct AbsenceFacts {
     /// Whether this adapter has sent the present attempt and all earlier ones. Another process may be paused after it
     /// has taken an attempt.
     pub(crate) is_own: bool,
-    /// Whether this adapter made the present attempt and all earlier ones, and has sent none of them: each ended, such
-    /// as at its time limit, while nodes were still asked whether the batch may be sent.
-    pub(crate) is_unsent: bool,
+    /// Whether this adapter made the present attempt and all earlier ones, and no node can have accepted one: each ended
+    /// before its POST, such as at its time limit while nodes were still asked, or was answered with a refusal.
+    pub(crate) is_never_accepted: bool,
     /// Whether the present attempt has arrived: there is no other attempt, and the node answered that it accepted this
     /// one, or reported the batch.
     pub(crate) is_accepted: bool,
@@ -53,8 +53,8 @@ pub(crate) struct AbsenceFacts {
 /// Why it is certain that no node has applied the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotApplied {
-    /// The batch was not sent, and no node has it from another client.
-    NotSent,
+    /// No node has accepted an attempt, and none reports the batch.
+    NeverAccepted,
     /// The node's events were received without a gap since before the first POST.
     NothingMissed,
     /// The node would report Committed: it reports Valid, so it has not restarted since the only POST.
@@ -73,8 +73,8 @@ impl AbsenceFacts {
         match self.state_roots {
             // A node may have applied it without a receipt, or without the others.
             StateRoots::Differ | StateRoots::DifferLastingly => None,
-            _ if self.is_unsent && self.combined.status == LedgerStatus::NotReported => {
-                Some(NotApplied::NotSent)
+            _ if self.is_never_accepted && self.combined.status == LedgerStatus::NotReported => {
+                Some(NotApplied::NeverAccepted)
             }
             _ if !self.is_own => None,
             _ if self.node_events_are_complete && self.node_is_live => {
@@ -115,7 +115,7 @@ pub(crate) mod tests {
             at_node: status,
             stalled_for: Duration::ZERO,
             is_own: true,
-            is_unsent: false,
+            is_never_accepted: false,
             is_accepted: false,
             is_only_attempt: false,
             node_events_are_complete: false,
@@ -170,10 +170,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn batch_that_was_not_sent_is_not_applied_unless_a_node_has_it() {
-        let unsent = |status| AbsenceFacts { is_own: false, is_unsent: true, ..facts(status) };
-        assert_eq!(unsent(UNKNOWN).not_applied(), Some(NotApplied::NotSent));
-        assert_eq!(unsent(LedgerStatus::Valid).not_applied(), None);
+    fn batch_that_no_node_accepted_is_not_applied() {
+        let never_accepted =
+            |status| AbsenceFacts { is_own: false, is_never_accepted: true, ..facts(status) };
+        assert_eq!(never_accepted(UNKNOWN).not_applied(), Some(NotApplied::NeverAccepted));
+        assert_eq!(never_accepted(LedgerStatus::Valid).not_applied(), None);
     }
 
     #[test]

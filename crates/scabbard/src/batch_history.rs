@@ -31,6 +31,8 @@ pub(crate) struct BatchHistory {
 pub(crate) struct BatchRecord {
     /// The last attempt that this adapter made; 0 if none.
     attempt: u32,
+    /// The attempts that have begun and not ended, before and during their POST.
+    pub(crate) attempts_under_way: u32,
     posts: Posts,
     requests: Requests,
     /// The status in which the batch may stay forever, and since when it has had this status.
@@ -171,9 +173,17 @@ impl BatchHistory {
         PostInProgress { history: self, batch, previous, outcome }
     }
 
-    /// Records that an attempt has begun, but without a POST so far.
-    pub(crate) fn begin_attempt(&self, batch: &BatchKey, attempt: Option<u32>) {
-        self.update(batch, |record| record.begin_attempt(attempt));
+    /// Records that an attempt has begun, but without a POST so far. It ends when the returned value is dropped.
+    pub(crate) fn begin_attempt(
+        &self,
+        batch: &BatchKey,
+        attempt: Option<u32>,
+    ) -> AttemptInProgress<'_> {
+        self.update(batch, |record| {
+            record.begin_attempt(attempt);
+            record.attempts_under_way += 1;
+        });
+        AttemptInProgress { history: self, batch: batch.clone() }
     }
 
     /// Records that an attempt ended without a POST, because a node has the batch from another
@@ -363,6 +373,21 @@ impl BatchQuestion {
     }
 }
 
+/// An attempt in progress.
+#[must_use]
+pub(crate) struct AttemptInProgress<'a> {
+    history: &'a BatchHistory,
+    batch: BatchKey,
+}
+
+impl Drop for AttemptInProgress<'_> {
+    fn drop(&mut self) {
+        if let Some(record) = lock(&self.history.records).get_mut(&self.batch) {
+            record.attempts_under_way = record.attempts_under_way.saturating_sub(1);
+        }
+    }
+}
+
 /// A POST in progress. If it is dropped, a node may have accepted the batch.
 #[must_use]
 pub(crate) struct PostInProgress<'a> {
@@ -513,7 +538,7 @@ mod tests {
             history.begin_post(&batch(), Some(3), at(b)).finish(Outcome::Ambiguous);
             history.begin_post(&batch(), Some(3), at(none())).finish(Outcome::Ambiguous);
             assert_eq!(history.get(&batch()).only_post(3), here(b), "{earlier:?}");
-            history.begin_attempt(&batch(), Some(4));
+            drop(history.begin_attempt(&batch(), Some(4)));
             assert_eq!(history.get(&batch()).only_post(4), FirstPost::NotSeen);
         }
     }
@@ -539,10 +564,10 @@ mod tests {
     fn skipped_post_is_no_post_and_keeps_an_earlier_one() {
         let [a, _] = subscriptions_twice();
         let history = history();
-        history.begin_attempt(&batch(), Some(1));
+        drop(history.begin_attempt(&batch(), Some(1)));
         assert_eq!(history.get(&batch()).first_post(1), FirstPost::None);
         history.begin_post(&batch(), Some(2), at(a)).finish(Outcome::Ambiguous);
-        history.begin_attempt(&batch(), Some(3));
+        drop(history.begin_attempt(&batch(), Some(3)));
         history.skip_known_batch(&batch(), Some(3));
         assert_eq!(history.get(&batch()).first_post(3), here(a));
     }
@@ -552,7 +577,7 @@ mod tests {
         for skipped_before in [false, true] {
             let history = history();
             if skipped_before {
-                history.begin_attempt(&batch(), Some(1));
+                drop(history.begin_attempt(&batch(), Some(1)));
             }
             history.skip_known_batch(&batch(), Some(1));
             assert_eq!(history.get(&batch()).first_post(1), FirstPost::Elsewhere);

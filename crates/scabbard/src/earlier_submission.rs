@@ -28,9 +28,6 @@ impl ScabbardContext {
         scope: &ServiceScopeId,
         batch: &BatchKey,
     ) -> Result<(), SubmissionAnswer> {
-        // Until the POST begins, no node can have this attempt, even if this future is dropped.
-        let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
-        self.history.begin_attempt(batch, attempt);
         self.check_memory(submission, batch)?;
         let unreported = self.check_nodes(submission, scope, batch).await?;
         // Events may have been received meanwhile.

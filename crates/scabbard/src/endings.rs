@@ -55,7 +55,7 @@ impl AbsenceFacts {
             LedgerStatus::Valid if self.is_explained => {
                 limits.proposal_limit().saturating_sub(steady_for)
             }
-            LedgerStatus::NotReported if self.is_unsent || self.was_lost_in_restart() => {
+            LedgerStatus::NotReported if self.is_never_accepted || self.was_lost_in_restart() => {
                 Duration::ZERO
             }
             LedgerStatus::NotReported if self.is_explained => {
@@ -174,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn batch_that_was_not_sent_needs_no_limit() {
-        let unsent = AbsenceFacts { is_unsent: true, ..facts(UNKNOWN) };
-        assert_eq!(ends_in(unsent), Some(0));
+    fn batch_that_no_node_accepted_needs_no_limit() {
+        let facts = AbsenceFacts { is_never_accepted: true, ..facts(UNKNOWN) };
+        assert_eq!(ends_in(facts), Some(0));
     }
 
     #[test]

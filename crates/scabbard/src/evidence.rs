@@ -54,7 +54,7 @@ impl BatchSearch<'_> {
         if let Some(not_applied) = not_applied
             && ends_in == Some(Duration::ZERO)
         {
-            if !facts.is_unsent {
+            if !facts.is_never_accepted {
                 let loss = Loss {
                     is_of_only_attempt: facts.is_accepted && facts.is_only_attempt,
                     is_explained: facts.is_explained,
@@ -166,7 +166,8 @@ impl BatchSearch<'_> {
             at_node: at_node.status,
             stalled_for,
             is_own: first_post.is_some(),
-            is_unsent: self.first_post(record) == FirstPost::None
+            is_never_accepted: self.first_post(record) == FirstPost::None
+                && record.attempts_under_way == 0
                 && !self.unresolved.earlier_may_arrive,
             is_accepted: record.has_arrived(*attempt),
             is_only_attempt: record.is_only_attempt(*attempt),

@@ -25,8 +25,8 @@ pub(crate) fn detail(
 ) -> String {
     let mut parts: Vec<String> = reports.iter().map(node_detail).collect();
     parts.push(events_detail(context, service, facts));
-    if facts.is_unsent {
-        parts.push("it was not sent".to_owned());
+    if facts.is_never_accepted {
+        parts.push("no node has accepted it".to_owned());
     } else if !facts.is_own {
         parts.push(
             "this process has not sent it; another one may have, and may do so again".to_owned(),

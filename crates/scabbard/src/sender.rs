@@ -29,12 +29,14 @@ impl Scabbard {
         let scope = ServiceScopeId::from_service_id(submission.scope_id())
             .map_err(|error| answer(Outcome::Refused, error.to_string()))?;
         let batch = (scope.service_id().clone(), id.into());
+        let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
+        // Until the POST begins, no node can have this attempt, even if this future is dropped.
+        let _attempt = self.0.history.begin_attempt(&batch, attempt);
         let explain = |answer| self.0.explain_unknown_service(&scope, answer);
         self.0.check_not_sent_before(submission, &scope, &batch).await.map_err(explain)?;
         self.0.check_states(&scope).await?;
         let transactions = transaction_ids(submission.serialized_batch()).unwrap_or_default();
         self.0.foreign_transactions.sent(&batch.0, &transactions);
-        let attempt = submission.attempt_id().map(|attempt_id| attempt_id.attempt);
         let post = self.0.history.begin_post(&batch, attempt, self.0.moment(&batch.0));
         let list = list_of_one(submission.serialized_batch());
         let result = self.0.client.submit(url, &scope, list).await;

@@ -642,7 +642,7 @@ const READ_MISSING: [&str; 3] =
 const READ_WAITING: &str = "load_positions";
 
 /// Whether a statement may read everything that a line of its plan names. There are few instances, webhooks and tokens.
-/// Lists to add wait only while their services are full.
+/// Lists wait only for a full queue, a lock or missing transactions.
 /// Claims are counted at most once for each take. New services are limited, and counted only when a service is opened.
 fn may_scan(statement: &str, line: &str) -> bool {
     line.contains("instances")

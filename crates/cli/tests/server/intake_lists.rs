@@ -1,6 +1,6 @@
 //! Batches that a program leaves in the database in transactions of its own, with the statements of docs/schema.md.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process};
 
 use diesel::{
     Connection, PgConnection, SqliteConnection,
@@ -43,9 +43,11 @@ fn order<C: Connection>(
     assert_eq!(ended.is_ok(), commits, "{ended:?}");
 }
 
-/// A program whose order was rolled back, whose second order was committed, and which leaves a list that is refused.
-fn run<C: Connection>(harness: &BatchHarness, program: &mut C, database: &str) {
+/// A program with these rights, whose order was rolled back, whose second order was committed, and which leaves a list
+/// that is refused.
+fn run<C: Connection>(harness: &BatchHarness, program: &mut C, database: &str, rights: &str) {
     let server = harness.serve();
+    program.batch_execute(rights).unwrap();
     let batches = signed_batches(&harness.services, 3);
     order(program, database, &batches[..1], false);
     order(program, database, &batches[1..], true);
@@ -67,7 +69,18 @@ fn program_leaves_batches_in_its_transaction_on_postgresql() {
     let harness = BatchHarness::sawtooth().with_database(database.url());
     let mut program = PgConnection::establish(database.url()).unwrap();
     program.batch_execute("create table orders (id serial primary key)").unwrap();
-    run(&harness, &mut program, "PostgreSQL");
+    let role = format!("program_{}", process::id());
+    let rights = format!(
+        "create role {role};
+         do $$ begin
+             execute format('grant usage on schema %I to {role}', current_schema());
+         end $$;
+         grant all on orders, orders_id_seq to {role};
+         grant select, insert on intake_lists to {role};
+         set role {role}"
+    );
+    run(&harness, &mut program, "PostgreSQL", &rights);
+    program.batch_execute(&format!("reset role; drop owned by {role}; drop role {role}")).unwrap();
 }
 
 #[test]
@@ -77,5 +90,5 @@ fn program_leaves_batches_in_its_transaction_on_sqlite() {
     let mut program = SqliteConnection::establish(file.to_str().unwrap()).unwrap();
     program.batch_execute("pragma busy_timeout = 10000; pragma journal_mode = wal").unwrap();
     program.batch_execute("create table orders (id integer primary key)").unwrap();
-    run(&harness, &mut program, "SQLite");
+    run(&harness, &mut program, "SQLite", "");
 }

@@ -1,6 +1,9 @@
-use std::sync::{Arc, Mutex};
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+};
 
-use futures_util::future::join;
+use futures_util::{FutureExt, future::join};
 use grid_batch_core::BatchError;
 use grid_batch_core::batches::LedgerStatus;
 use grid_batch_core::evidence::{Evidence, UnresolvedBatch};
@@ -180,11 +183,15 @@ async fn attempts_that_were_given_back_prevent_no_proof() {
 }
 
 #[tokio::test]
-async fn attempt_that_ended_before_its_request_is_absent_at_once() {
+async fn attempt_without_a_post_is_absent_at_once() {
     let ledger = TestLedger::new();
-    ledger.end_before_the_request(1, 1).await;
+    ledger.end_before_the_post(1, 1).await;
     assert_eq!(ledger.evidence(1).await, Evidence::Absent);
-    ledger.end_before_the_request(1, 2).await;
+    {
+        let mut sending = pin!(ledger.send_again(1, 2));
+        assert_eq!(sending.as_mut().now_or_never(), None);
+        assert_ne!(ledger.evidence(1).await, Evidence::Absent, "the attempt has not ended");
+    }
     assert_eq!(ledger.evidence(1).await, Evidence::Absent);
     assert_eq!(ledger.send_again(1, 3).await, Outcome::Accepted);
     assert_eq!(ledger.evidence(1).await, Evidence::Committed);
@@ -192,17 +199,17 @@ async fn attempt_that_ended_before_its_request_is_absent_at_once() {
 }
 
 #[tokio::test]
-async fn attempt_that_ended_before_its_request_proves_nothing_about_others() {
+async fn attempt_without_a_post_proves_nothing_about_others() {
     let ledger = TestLedger::new();
-    ledger.end_before_the_request(1, 1).await;
+    ledger.end_before_the_post(1, 1).await;
     let restored = UnresolvedBatch { earlier_may_arrive: true, ..ledger.unresolved(1) };
     let report = ledger.scabbard.find_evidence(&restored).await.unwrap();
     assert_eq!(report.evidence, Evidence::Inconclusive, "the database may have lost an attempt");
 
-    ledger.end_before_the_request(2, 2).await;
+    ledger.end_before_the_post(2, 2).await;
     assert_eq!(ledger.evidence(2).await, Evidence::Inconclusive, "another process made attempt 1");
 
-    ledger.end_before_the_request(3, 1).await;
+    ledger.end_before_the_post(3, 1).await;
     ledger.send_past_the_adapter(3).await;
     assert_eq!(ledger.evidence(3).await, Evidence::Committed);
 }

@@ -108,7 +108,7 @@ impl TestLedger {
     }
 
     /// Ends an attempt, as at its time limit, while the node is still asked whether it has the batch.
-    pub async fn end_before_the_request(&self, number: u32, attempt: u32) {
+    pub async fn end_before_the_post(&self, number: u32, attempt: u32) {
         let received = self.times_received(number);
         assert_eq!(self.send_again(number, attempt).now_or_never(), None);
         assert_eq!(self.times_received(number), received);

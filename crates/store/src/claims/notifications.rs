@@ -110,7 +110,7 @@ impl NotificationConnection {
         let texts = connection.notifications()?;
         self.0 = Some(connection);
         if texts.iter().any(|text| text == LIST_ADDED) {
-            store.intake_lists.fire();
+            store.list_trigger.fire();
         }
         let mut received = Notifications::default();
         texts.iter().for_each(|text| add(&mut received, text, instance));
@@ -223,7 +223,10 @@ mod tests {
 
 #[cfg(all(test, feature = "postgres"))]
 mod postgres_tests {
-    use std::{sync::mpsc::channel, time::Duration};
+    use std::{
+        sync::mpsc::channel,
+        time::{Duration, Instant},
+    };
 
     use grid_batch_support::{Jobs, Next, Schedule};
     use grid_batch_test_postgres::TestDatabase;
@@ -237,7 +240,7 @@ mod postgres_tests {
         let url: DatabaseUrl = database.url().parse().unwrap();
         let store = Store::open(&url, StoreOptions::default()).unwrap();
         let (send, ran) = channel();
-        let schedule = Schedule::every(Duration::from_secs(3_600)).or_on(&store.intake_lists);
+        let schedule = Schedule::every(Duration::from_secs(3_600)).or_on(&store.list_trigger);
         let jobs = Jobs::start().unwrap();
         let _job = jobs.repeat("lists", schedule, move || {
             send.send(()).unwrap();
@@ -247,7 +250,9 @@ mod postgres_tests {
         connection.receive(&store, "i1").unwrap();
         let mut program = store.pools.connect().unwrap();
         program.batch_execute("select grid_batch_add('a::b', 'bytes'::bytea)").unwrap();
+        let started = Instant::now();
         while ran.try_recv().is_err() {
+            assert!(started.elapsed() < Duration::from_secs(60), "no notification has arrived");
             assert_eq!(connection.receive(&store, "i1").unwrap(), Notifications::default());
         }
     }

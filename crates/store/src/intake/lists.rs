@@ -5,14 +5,14 @@ use std::{slice, time::Duration};
 
 use grid_batch_core::batches::{AddOutcome, BatchConflict, BatchLabel, FormatError, NewBatch};
 use grid_batch_core::events::{Recorded, RecordedSubscriber};
-use grid_batch_core::{BatchResult, ServiceId, Timestamp};
+use grid_batch_core::{BatchError, BatchResult, ServiceId, Timestamp};
 use grid_batch_support::{Job, Jobs, Next, Schedule};
 use log::{debug, warn};
 
 use super::add::add_lists;
 use crate::sql::{
     Connection, Store, StoreError,
-    groups::LOCK_LIMIT,
+    groups::{GroupItem, GroupResult, commit_group},
     result_row,
     rows::{limit, storable},
 };
@@ -23,8 +23,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How many lists of a service are added before those of the next service.
 const LISTS_AT_ONCE: usize = 100;
 
-/// The job that adds the batches of lists. The lists of a service are added in the order of their ids, each as a whole.
-/// If a limit is reached, a list and those after it wait.
+/// The job that adds the batches of lists, each list as a whole and in one commit. The lists of a service are added in the
+/// order of their ids. If the queue of the service is full, a list and those after it wait.
 #[derive(Debug)]
 pub struct IntakeLists;
 
@@ -37,29 +37,34 @@ impl IntakeLists {
         stream: impl RecordedSubscriber + 'static,
         jobs: &Jobs,
     ) -> Job {
-        let schedule = Schedule::every(INTERVAL).or_on(&store.intake_lists);
+        let schedule = Schedule::every(INTERVAL).or_on(&store.list_trigger);
         let store = store.clone();
         jobs.repeat("intake lists", schedule, move || {
-            let mut next = Next::AfterInterval;
+            let (mut next, mut failure) = (Next::AfterInterval, None);
             for service in store.services_with_lists()? {
-                if store.add_lists_of(&service, &read, &stream)? {
-                    next = Next::AtOnce;
+                match store.add_lists_of(&service, &read, &stream) {
+                    Ok(more) if more => next = Next::AtOnce,
+                    Ok(_) => {}
+                    Err(error @ BatchError::Unavailable(_)) => return Err(error),
+                    // The other services are tried, too.
+                    Err(error) => failure = Some(error),
                 }
             }
-            Ok(next)
+            failure.map_or(Ok(next), Err)
         })
     }
 }
 
 /// What became of a list.
-#[derive(Debug, PartialEq, Eq)]
 enum ListOutcome {
     /// Its batches are stored.
     Added,
     /// They never will be, for this reason.
     Refused(String),
-    /// They cannot be stored now, for this reason.
+    /// They cannot be stored now, for this reason. The lists after it wait, too.
     Waits(String),
+    /// They cannot be stored before batches that they depend on, which may be in a later list.
+    Incomplete(String),
     /// Another instance has added or refused it.
     Gone,
 }
@@ -72,18 +77,36 @@ result_row! {
     }
 }
 
+/// A list with its batches, or the reason why it is refused.
+#[derive(Clone, Copy)]
+struct List<'a> {
+    row: &'a ListRow,
+    /// `None`: the program named no service.
+    service: Option<&'a ServiceId>,
+    batches: &'a Result<Vec<NewBatch>, String>,
+}
+
+impl GroupItem for List<'_> {
+    fn services(&self) -> impl Iterator<Item = &ServiceId> {
+        self.service.into_iter()
+    }
+}
+
 impl ListRow {
-    /// The batches, or why the list is refused.
+    /// The batches of the list. They have no signer, because limits of signers are for clients of the HTTP interface.
     fn batches(
         &self,
-        service: &str,
+        service: &ServiceId,
         read: impl Fn(&ServiceId, &[u8]) -> Result<Vec<NewBatch>, FormatError>,
     ) -> Result<Vec<NewBatch>, String> {
-        let service_id: ServiceId = service.parse().map_err(text)?;
         let label: Option<BatchLabel> =
             self.label.as_deref().map(str::parse).transpose().map_err(text)?;
-        let batches = read(&service_id, &self.list).map_err(text)?;
-        Ok(batches.into_iter().map(|batch| NewBatch { label: label.clone(), ..batch }).collect())
+        let mut batches = read(service, &self.list).map_err(text)?;
+        for batch in &mut batches {
+            batch.label.clone_from(&label);
+            batch.signer = None;
+        }
+        Ok(batches)
     }
 }
 
@@ -110,68 +133,84 @@ impl Store {
         read: impl Fn(&ServiceId, &[u8]) -> Result<Vec<NewBatch>, FormatError>,
         stream: &impl RecordedSubscriber,
     ) -> BatchResult<bool> {
+        let service_id: Result<ServiceId, _> = service.parse().map_err(text);
+        let mut after = 0;
         for _ in 0..LISTS_AT_ONCE {
-            let Some(list) = self.first_list(service)? else { return Ok(false) };
-            match self.add_list(&list, list.batches(service, &read))? {
-                ListOutcome::Added => publish(service, stream),
+            let Some(row) = self.next_list(service, after)? else { return Ok(false) };
+            let batches = service_id.as_ref().map_err(String::clone);
+            let batches = batches.and_then(|service| row.batches(service, &read));
+            let list = List { row: &row, service: service_id.as_ref().ok(), batches: &batches };
+            match self.add_list(list)? {
+                ListOutcome::Added => publish(list, stream),
                 ListOutcome::Refused(error) => warn!(
-                    list = list.id, service, error;
+                    list = row.id, service, error;
                     "a list in the table intake_lists is refused; its row stays there until it is deleted"
                 ),
                 ListOutcome::Gone => {}
+                ListOutcome::Incomplete(_) => after = row.id,
                 ListOutcome::Waits(_) => return Ok(false),
             }
         }
         Ok(true)
     }
 
-    fn first_list(&self, service: &str) -> Result<Option<ListRow>, StoreError> {
+    /// The first list of a service after this one.
+    fn next_list(&self, service: &str, after: i64) -> Result<Option<ListRow>, StoreError> {
         let statement = self
             .statement(
-                "-- find_first_list
+                "-- find_next_list
                  select l.id, l.list, l.label from intake_lists l
-                 where l.service_id = ? and l.refused_at is null order by l.id limit ?",
+                 where l.service_id = ? and l.id > ? and l.refused_at is null order by l.id limit ?",
             )
             .text(service)
+            .long(after)
             .long(limit(1));
         Ok(self.pools.read()?.load(&statement)?.into_iter().next())
     }
 
-    /// Adds the batches of a list and removes it in one transaction, or records why they are not added.
-    fn add_list(
-        &self,
-        list: &ListRow,
-        batches: Result<Vec<NewBatch>, String>,
-    ) -> Result<ListOutcome, StoreError> {
-        let mut connection = self.pools.write()?;
-        let added = connection.transaction_with_lock_limit(LOCK_LIMIT, |connection| {
-            if !lock(connection, list)? {
-                return Ok(ListOutcome::Gone);
+    /// Adds the batches of a list and removes it in one commit, or records why they are not added.
+    fn add_list(&self, list: List<'_>) -> Result<ListOutcome, StoreError> {
+        let GroupResult { mut outcomes, error } =
+            commit_group(self, &[list], |connection, lists| {
+                lists.iter().map(|list| self.add_on_connection(connection, *list)).collect()
+            });
+        match (outcomes.pop().flatten(), error) {
+            (Some(outcome), _) => Ok(outcome),
+            (None, Some(error @ StoreError::ServicesLocked { .. })) => {
+                set_error(&mut *self.pools.write()?, list.row, &error.to_string())?;
+                Ok(ListOutcome::Waits(error.to_string()))
             }
-            let outcome = match batches {
-                Ok(batches) => outcome(add_lists(self, connection, &[&batches])?),
-                Err(error) => ListOutcome::Refused(error),
-            };
-            match &outcome {
-                ListOutcome::Added => remove(connection, list)?,
-                ListOutcome::Refused(error) => refuse(connection, list, error, self.now())?,
-                ListOutcome::Waits(error) => set_error(connection, list, error)?,
-                ListOutcome::Gone => {}
-            }
-            Ok(outcome)
-        });
-        drop(connection);
-        self.scheduler.events().committed();
-        match added {
-            // Another transaction keeps a row of the service locked.
-            Err(error @ StoreError::Locked { .. }) => Ok(ListOutcome::Waits(error.to_string())),
-            added => added,
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(ListOutcome::Gone),
         }
+    }
+
+    fn add_on_connection(
+        &self,
+        connection: &mut Connection,
+        List { row, batches, .. }: List<'_>,
+    ) -> Result<ListOutcome, StoreError> {
+        if !lock(connection, row)? {
+            return Ok(ListOutcome::Gone);
+        }
+        let outcome = match batches {
+            Ok(batches) => outcome(batches.len(), add_lists(self, connection, &[batches])?),
+            Err(error) => ListOutcome::Refused(error.clone()),
+        };
+        match &outcome {
+            ListOutcome::Added => remove(connection, row)?,
+            ListOutcome::Refused(error) => refuse(connection, row, error, self.now())?,
+            ListOutcome::Waits(error) | ListOutcome::Incomplete(error) => {
+                set_error(connection, row, error)?;
+            }
+            ListOutcome::Gone => {}
+        }
+        Ok(outcome)
     }
 }
 
-/// What becomes of a list whose batches were added with this result.
-fn outcome(added: Vec<Result<Vec<AddOutcome>, BatchConflict>>) -> ListOutcome {
+/// What becomes of a list with this many batches, which were added with this result.
+fn outcome(count: usize, added: Vec<Result<Vec<AddOutcome>, BatchConflict>>) -> ListOutcome {
     let Some(conflict) = added.into_iter().find_map(Result::err) else {
         return ListOutcome::Added;
     };
@@ -180,20 +219,26 @@ fn outcome(added: Vec<Result<Vec<AddOutcome>, BatchConflict>>) -> ListOutcome {
         BatchConflict::OtherBytes { .. }
         | BatchConflict::Transaction(_)
         | BatchConflict::AppliedBefore { .. } => ListOutcome::Refused(error),
+        BatchConflict::QueueFull { limit, .. }
+            if u64::try_from(count).is_ok_and(|it| it > limit) =>
+        {
+            ListOutcome::Refused(error)
+        }
+        BatchConflict::TooManyMissing { .. } | BatchConflict::TooManyIncomplete { .. } => {
+            ListOutcome::Incomplete(error)
+        }
         BatchConflict::ServiceLocked { .. }
         | BatchConflict::QueueFull { .. }
         | BatchConflict::QueueOfClientFull { .. }
-        | BatchConflict::TooManyMissing { .. }
-        | BatchConflict::TooManyIncomplete { .. }
         | BatchConflict::TooManyServicesOfSigner { .. }
         | BatchConflict::TooManyNewServices { .. } => ListOutcome::Waits(error),
     }
 }
 
-fn publish(service: &str, stream: &impl RecordedSubscriber) {
-    debug!(service; "the batches of a list in the table intake_lists are stored");
-    if let Ok(service_id) = service.parse() {
-        stream.recorded(Recorded::Stored(slice::from_ref(&service_id)));
+fn publish(list: List<'_>, stream: &impl RecordedSubscriber) {
+    if let Some(service) = list.service {
+        debug!(service:%; "the batches of a list in the table intake_lists are stored");
+        stream.recorded(Recorded::Stored(slice::from_ref(service)));
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Store {
     pub(crate) payment_limits: Arc<PaymentLimits>,
     pub(crate) scheduler: Arc<Scheduler>,
     /// Starts the job that adds the batches of lists.
-    pub(crate) intake_lists: JobTrigger,
+    pub(crate) list_trigger: JobTrigger,
     /// Whether the ledger applies a batch again if it arrives again.
     pub(crate) applies_again: Arc<AtomicBool>,
     clock: DatabaseClock,
@@ -173,7 +173,7 @@ impl Store {
             #[cfg(feature = "withdrawals")]
             payment_limits: options.payment_limits,
             scheduler: Arc::new(scheduler),
-            intake_lists: JobTrigger::default(),
+            list_trigger: JobTrigger::default(),
             applies_again: Arc::default(),
             clock,
         };

@@ -63,6 +63,17 @@ table! {
 }
 
 table! {
+    intake_lists (id) {
+        id -> BigInt,
+        service_id -> Text,
+        list -> Binary,
+        label -> Nullable<Text>,
+        error -> Nullable<Text>,
+        refused_at -> Nullable<BigInt>,
+    }
+}
+
+table! {
     new_services (service_id) {
         service_id -> Text,
         signer -> Binary,
@@ -393,6 +404,7 @@ allow_tables_to_appear_in_same_query!(
     instances,
     service_id_claims,
     database_state,
+    intake_lists,
     new_services,
     client_batches,
     service_histories,

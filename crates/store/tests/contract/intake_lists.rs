@@ -17,6 +17,7 @@ use crate::fixture::{Database, StoreExt, TestStore, batch, on_both, service};
 on_both! {
     lists_of_a_service_are_added_in_order,
     refused_list_stays_and_stops_no_other,
+    list_that_no_queue_can_take_is_refused,
     list_waits_with_those_after_it_while_the_queue_is_full,
     two_instances_add_each_list_once,
 }
@@ -96,6 +97,19 @@ fn refused_list_stays_and_stops_no_other(db: &Database) {
     assert_eq!([&undecodable, &no_service].map(|sql| db.number(sql)), [1, 1]);
 }
 
+fn list_that_no_queue_can_take_is_refused(db: &Database) {
+    let intake_limits = IntakeLimits { open_batches: 2, ..IntakeLimits::default() };
+    let store = db.open_with(StoreOptions { intake_limits, ..db.options() });
+    leave(db, "a::b", "1 2 3");
+    leave(db, "a::b", "4");
+    let jobs = Jobs::start().unwrap();
+    let (_job, _added) = start(&store, &jobs);
+    wait_for(db, LEFT, 1);
+    assert_order(&store, "a::b", [4]);
+    let refused = "select count(*) as number from intake_lists where refused_at > 0";
+    assert_eq!(db.number(refused), 1);
+}
+
 fn list_waits_with_those_after_it_while_the_queue_is_full(db: &Database) {
     let intake_limits = IntakeLimits { open_batches: 2, ..IntakeLimits::default() };
     let store = db.open_with(StoreOptions { intake_limits, ..db.options() });
@@ -123,9 +137,12 @@ fn two_instances_add_each_list_once(db: &Database) {
     for number in 1..=40 {
         leave(db, "a::b", &number.to_string());
     }
-    let started = stores.each_ref().map(|store| start(store, &jobs));
-    wait_for(db, LEFT, 0);
-    drop(started.map(|(job, _)| job));
+    let added = stores.each_ref().map(|store| start(store, &jobs)).map(|(job, added)| {
+        wait_for(db, LEFT, 0);
+        drop(job);
+        added.iter().count()
+    });
+    assert_eq!(added.iter().sum::<usize>(), 40);
     assert_eq!(stores[0].depth(&service("a::b")).unwrap(), 40);
     assert_order(&stores[0], "a::b", 1..=40);
 }
