@@ -108,6 +108,7 @@ fn defined(is_postgres: bool) -> Schema {
         "services": services,
         "ledger": ledger,
         "instances": instances,
+        "intake_lists": intake_lists,
         "database_state": database_state,
         "service_id_claims": service_id_claims,
         "new_services": new_services,
