@@ -267,7 +267,7 @@ fn add_lists(store: &Store) {
     let read = |service: &ServiceId, list: &[u8]| match list {
         b"refused" => Err(FormatError::Empty),
         b"full" => {
-            let numbers = 0..=OPEN_BATCHES;
+            let numbers = 0..OPEN_BATCHES;
             Ok(numbers.map(|number| new_batch(service.clone(), 97_000 + number)).collect())
         }
         _ => Ok(vec![new_batch(service.clone(), 98_000)]),
