@@ -134,7 +134,7 @@ impl Store {
         stream: &impl RecordedSubscriber,
     ) -> BatchResult<bool> {
         let service_id: Result<ServiceId, _> = service.parse().map_err(text);
-        let mut after = 0;
+        let (mut after, mut more) = (0, false);
         for _ in 0..LISTS_AT_ONCE {
             let Some(row) = self.next_list(service, after)? else { return Ok(false) };
             let batches = service_id.as_ref().map_err(String::clone);
@@ -147,11 +147,15 @@ impl Store {
                     "a list in the table intake_lists is refused; its row stays there until it is deleted"
                 ),
                 ListOutcome::Gone => {}
-                ListOutcome::Incomplete(_) => after = row.id,
+                ListOutcome::Incomplete(_) => {
+                    after = row.id;
+                    continue;
+                }
                 ListOutcome::Waits(_) => return Ok(false),
             }
+            more = true;
         }
-        Ok(true)
+        Ok(more)
     }
 
     /// The first list of a service after this one.
