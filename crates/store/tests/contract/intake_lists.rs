@@ -9,16 +9,19 @@ use std::{
 use grid_batch_core::ServiceId;
 use grid_batch_core::batches::{FormatError, NewBatch};
 use grid_batch_core::events::Recorded;
+use grid_batch_core::queue::StrategyKind;
 use grid_batch_store::{IntakeLimits, IntakeLists, Store, StoreOptions};
 use grid_batch_support::{Job, Jobs};
 
 use crate::fixture::{Database, StoreExt, TestStore, batch, on_both, service};
+use crate::scheduling::fixture::{SERVICE, ScheduledExt, depending, transaction_of};
 
 on_both! {
     lists_of_a_service_are_added_in_order,
     refused_list_stays_and_stops_no_other,
     list_that_no_queue_can_take_is_refused,
     list_waits_with_those_after_it_while_the_queue_is_full,
+    list_that_misses_transactions_lets_later_ones_pass,
     two_instances_add_each_list_once,
 }
 
@@ -37,8 +40,14 @@ fn read(service: &ServiceId, list: &[u8]) -> Result<Vec<NewBatch>, FormatError> 
     let text = String::from_utf8_lossy(list);
     let numbers = text.split(' ').map(str::parse::<u64>);
     let batches =
-        numbers.map(|number| Ok(batch(service.as_str(), number.map_err(|_| text.to_string())?)));
+        numbers.map(|number| Ok(numbered(service.as_str(), number.map_err(|_| text.to_string())?)));
     batches.collect::<Result<_, String>>().map_err(FormatError::Undecodable)
+}
+
+/// The batch with this number. One above 1,000 depends on that with 1,000 less.
+fn numbered(service: &str, number: u64) -> NewBatch {
+    let needed = number.checked_sub(1_000).filter(|needed| *needed > 0).map(transaction_of);
+    depending(service, number, &format!("{number:08x}"), needed.as_slice())
 }
 
 /// Starts the job, which sends the services with new batches.
@@ -129,6 +138,28 @@ fn list_waits_with_those_after_it_while_the_queue_is_full(db: &Database) {
     assert_order(&store, "a::b", [2, 3]);
     wait_for(db, LEFT, 0);
     assert_order(&store, "a::b", [4]);
+}
+
+fn list_that_misses_transactions_lets_later_ones_pass(db: &Database) {
+    let intake_limits = IntakeLimits { incomplete_batches: 1, ..IntakeLimits::default() };
+    let options = db.scheduled(StrategyKind::Parallel, 100);
+    let store = db.open_with(StoreOptions { intake_limits, ..options });
+    store.add_all(&[numbered(SERVICE, 1_001)]);
+    leave(db, SERVICE, "1002");
+    leave(db, SERVICE, "1");
+    let jobs = Jobs::start().unwrap();
+    let (_job, _added) = start(&store, &jobs);
+    wait_for(db, LEFT, 1);
+    let why = "select count(*) as number from intake_lists \
+        where refused_at is null and error like '%transactions%'";
+    assert_eq!(db.number(why), 1);
+    // Batch 1,001 misses nothing any more, so there is room for 1,002.
+    store.free_all();
+    db.later(1);
+    wait_for(db, LEFT, 0);
+    assert_eq!(store.commit_all_of(SERVICE), [1]);
+    store.free_all();
+    assert_eq!(store.commit_all_of(SERVICE), [1_001]);
 }
 
 fn two_instances_add_each_list_once(db: &Database) {
