@@ -56,7 +56,7 @@ pub(super) async fn get(
     let client = Caller::of(&request)?.key();
     let request = EventRequest::of_page(&request, context.api.options.status_wait_limit)?;
     let EventPage { events, next, more } = read_or_wait(&context, request, client).await?;
-    let data = events.into_iter().map(|event| event.event.into()).collect();
+    let data = events.into_iter().map(|event| EventJson::new(event.event)).collect();
     Ok(Json(EventPageJson { data, next: next.to_string(), more }).into_response())
 }
 

@@ -149,7 +149,7 @@ impl EventStream {
 
 fn messages(page: &EventPage) -> Option<String> {
     let write = |text: String, positioned: &PositionedEvent| {
-        let json = serde_json::to_string(&EventJson::from(positioned.event.clone()));
+        let json = serde_json::to_string(&EventJson::new(positioned.event.clone()));
         text + &sse::message(positioned.cursor.as_str(), &json.unwrap_or_default())
     };
     (!page.events.is_empty()).then(|| page.events.iter().fold(String::new(), write))

@@ -8,6 +8,7 @@ mod error;
 mod error_forms;
 mod error_response;
 mod fields;
+mod json_types;
 mod link;
 mod memory_budget;
 mod page;
@@ -27,6 +28,7 @@ pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_sch
 pub(crate) use fields::{
     NoParams, PageLimit, PageStart, Params, Time, names_of, read_json_object, read_params,
 };
+pub(crate) use json_types::json_types;
 pub(crate) use link::{Links, push_ids};
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
 pub(crate) use page::{PageJson, PageParams};

@@ -52,7 +52,7 @@ pub(super) async fn get(
     let limit = params.limit;
     let read = context.store.read(move |store| store.actions(&filter, before, limit.0 + 1));
     let cursor = |last: &RecordedAction| last.id.to_string();
-    Ok(Json(PageJson::cut(read.await?, limit, cursor, RecordedJson::from)))
+    Ok(Json(PageJson::cut(read.await?, limit, cursor, RecordedJson::new)))
 }
 
 pub(super) fn parse_verb(text: &str) -> Result<OperatorVerb, ApiError> {

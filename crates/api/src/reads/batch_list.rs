@@ -38,7 +38,7 @@ pub(super) async fn get(
     let links = context.api.links(&request);
     let json = |listed: ListedBatch| {
         let ListedBatch { batch, label, error } = listed;
-        BatchJson::new(batch, label.as_ref(), error, &links)
+        BatchJson::new(&batch, label.as_ref(), error, &links)
     };
     let next = page.next.map(|next| next.to_string());
     Ok(Json(PageJson { next, ..PageJson::all(page.batches, json) }))

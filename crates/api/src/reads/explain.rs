@@ -13,7 +13,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     ReadContext,
-    explain_json::{BatchExplanationJson, GasJson, ServiceExplanationJson, action_json},
+    explain_json::{BatchExplanationJson, GasJson, ServiceExplanationJson},
 };
 use crate::{
     access::Caller,
@@ -63,7 +63,9 @@ pub(super) async fn batch(
     };
     let facts = context.facts(&explained, now);
     let explanation = BatchExplanation::new(details, Some(facts));
-    Ok(Json(BatchExplanationJson::new(&context, &request, &explained, details, &explanation)))
+    let links = context.api.links(&request);
+    let json = BatchExplanationJson::new(&context, &explained, details, &explanation, &links, now);
+    Ok(Json(json))
 }
 
 /// `GET /v1/services/{id}/explain`: why a service waits: its oldest open batch, and what stops all.
@@ -95,9 +97,8 @@ pub(super) async fn service(
     let now = context.api.clock.now();
     let facts = context.facts(&explained, now);
     let explanation = ServiceExplanation::new(facts, explained.details.as_ref());
-    let actions = explanation.actions().iter().map(action_json).collect();
-    let text = explanation.to_string();
-    Ok(Json(ServiceExplanationJson::new(&context, &request, &explained, text, actions)))
+    let links = context.api.links(&request);
+    Ok(Json(ServiceExplanationJson::new(&context, &explained, &explanation, &links, now)))
 }
 
 impl ReadContext {

@@ -62,8 +62,9 @@ pub(super) async fn list(
     let (services, pauses) = context.api.read(read).await?;
     let links = context.api.links(&request);
     let cursor = |last: &ServiceOverview| last.service_id.to_string();
+    let now = context.api.clock.now();
     let json = |service: ServiceOverview| {
-        ServiceJson::new(&context, &service, pauses.get(&service.service_id), &links)
+        ServiceJson::new(&context, &service, pauses.get(&service.service_id), &links, now)
     };
     Ok(Json(PageJson::cut(services, limit, cursor, json)))
 }
@@ -90,8 +91,8 @@ pub(super) async fn get(
     let reading = Arc::clone(&context);
     let read = move || reading.service(&service_id);
     let (service, pause) = context.api.reads.run(read).await?;
-    let links = context.api.links(&request);
-    Ok(Json(ServiceJson::new(&context, &service, pause.as_ref(), &links)))
+    let (links, now) = (context.api.links(&request), context.api.clock.now());
+    Ok(Json(ServiceJson::new(&context, &service, pause.as_ref(), &links, now)))
 }
 
 impl ReadContext {

@@ -79,7 +79,7 @@ pub(super) async fn post(
     if context.api.actors.command_user.is_none() {
         Caller::of(&request)?.check_grants(&new.scopes)?;
     }
-    let (described, dry_run) = (TokenJson::from(new.clone()), asked.dry_run);
+    let (described, dry_run) = (TokenJson::new(&new), asked.dry_run);
     let name = new.name.clone();
     if !context.store.write(move |store| store.create_token(&new, &asked)).await? {
         return Err(TokenRequestError::NameInUse(name).into());

@@ -70,13 +70,12 @@ pub(super) async fn post(
     let dry_run = asked.dry_run;
     let created = context.store.write(move |store| store.create_webhook(&new, &asked)).await?;
     let webhook = created.ok_or(WebhookRequestError::TooManyWebhooks)?;
-    if dry_run {
-        return Ok(
-            Json(CreatedWebhookJson { webhook: webhook.into(), secret: None }).into_response()
-        );
-    }
     let location = [(LOCATION, format!("/v1/webhooks/{}", webhook.id))];
-    let created = CreatedWebhookJson { webhook: webhook.into(), secret: Some(text) };
+    let webhook = WebhookJson::new(webhook);
+    if dry_run {
+        return Ok(Json(CreatedWebhookJson { webhook, secret: None }).into_response());
+    }
+    let created = CreatedWebhookJson { webhook, secret: Some(text) };
     Ok((StatusCode::CREATED, location, Json(created)).into_response())
 }
 

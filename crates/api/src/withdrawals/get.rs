@@ -29,5 +29,5 @@ pub(crate) async fn get(
     let (request, _) = request.into_parts();
     let details = context.store.read(move |store| store.withdrawal(&id)).await?;
     let details = details.ok_or(WithdrawalRequestError::WithdrawalNotFound(id))?;
-    Ok(Json(WithdrawalJson::new(details, &context.api.links(&request))))
+    Ok(Json(WithdrawalJson::new(&details, &context.api.links(&request))))
 }

@@ -74,7 +74,7 @@ pub(crate) async fn get(
     let (mut page, links) = (read.await?, context.api.links(&request));
     let last = limit.cut(&mut page).map(|details| details.withdrawal.id);
     let next = last.map(|last| links.next_page(&query, last));
-    let data = page.into_iter().map(|details| WithdrawalJson::new(details, &links)).collect();
+    let data = page.iter().map(|details| WithdrawalJson::new(details, &links)).collect();
     let link = links.own();
     Ok(Json(WithdrawalPageJson { data, paging: PagingJson { limit: limit.0, next }, link }))
 }

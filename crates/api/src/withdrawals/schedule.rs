@@ -116,7 +116,7 @@ pub(crate) async fn schedule(
         (Ok(ScheduleOutcome::AlreadyStored), _) => read(context, id).await?,
     };
     let location = [(LOCATION, withdrawal_path(&id))];
-    let json = WithdrawalJson::new(details, &context.api.links(request));
+    let json = WithdrawalJson::new(&details, &context.api.links(request));
     Ok((StatusCode::CREATED, location, Json(json)).into_response())
 }
 
