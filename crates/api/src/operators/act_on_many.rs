@@ -17,13 +17,12 @@ use super::{
     act_on_each::{Acted, act_on_each},
     context::OperatorContext,
     json::{DoneJson, RefusedJson},
-    list::parse_verb,
     requests::{BatchRequest, FilterRequest, ManyRequest},
     selection::{Selected, Selection},
 };
 use crate::{
     access::Caller,
-    http::{ApiError, PageLimit, PageStart, Problems},
+    http::{ApiError, PageLimit, PageStart, Problems, parse_value},
 };
 
 /// How many batches a request names at most.
@@ -159,7 +158,7 @@ fn target(batch: &BatchRequest) -> Result<OperatorTarget, ApiError> {
 }
 
 fn parse_possible_verb(text: &str) -> Result<OperatorVerb, ApiError> {
-    let verb = parse_verb(text)?;
+    let verb: OperatorVerb = parse_value("verb", text)?;
     if VERBS.contains(&verb) {
         return Ok(verb);
     }

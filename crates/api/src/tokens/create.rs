@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_core::tokens::{AccessScope, AccessScopeError, NewToken};
+use grid_batch_core::tokens::{AccessScope, NewToken};
 use grid_batch_support::ServicePattern;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ use super::{TokenContext, error::TokenRequestError, json::TokenJson};
 use crate::{
     AccessToken,
     access::Caller,
-    http::{ApiError, NoParams, Problems, Time, random_failed, read_params},
+    http::{ApiError, NoParams, Problems, Time, parse_value, random_failed, read_params},
 };
 
 /// The longest name, in bytes.
@@ -106,8 +106,7 @@ fn parse_scopes(scopes: &[String]) -> Result<BTreeSet<AccessScope>, ApiError> {
     if scopes.is_empty() {
         return Err(ApiError::invalid_value("scopes", "it must name submit, read or operate"));
     }
-    let invalid = |error: AccessScopeError| ApiError::invalid_value("scopes", error.to_string());
-    scopes.iter().map(|scope| scope.parse()).collect::<Result<_, _>>().map_err(invalid)
+    scopes.iter().map(|scope| parse_value("scopes", scope)).collect()
 }
 
 fn parse_services(services: Vec<String>) -> Result<Vec<String>, ApiError> {
@@ -119,8 +118,7 @@ fn parse_services(services: Vec<String>) -> Result<Vec<String>, ApiError> {
         return Err(ApiError::invalid_value("services", rule));
     }
     for service in &services {
-        let parsed = service.parse::<ServicePattern>();
-        parsed.map_err(|error| ApiError::invalid_value("services", error.to_string()))?;
+        parse_value::<ServicePattern>("services", service)?;
     }
     Ok(services)
 }

@@ -4,13 +4,12 @@ use axum::{
     Json,
     extract::{Request, State},
 };
-use grid_batch_core::Excerpt;
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    http::{ApiError, PageLimit, Query, SawtoothErrors},
+    http::{ApiError, PageLimit, Query, SawtoothErrors, parse_states_of},
     withdrawals::{context::WithdrawalContext, json::WithdrawalJson},
 };
 
@@ -94,33 +93,7 @@ fn parse_filter(
     })
 }
 
-/// The states of which all are meant.
-const OPEN: &str = "open";
-const ENDED: &str = "ended";
-
-/// Parses states that are separated by commas.
 fn parse_states(text: &str) -> Result<BTreeSet<WithdrawalState>, ApiError> {
-    let mut states = BTreeSet::new();
-    for name in text.split(',') {
-        let is_meant = |state: &WithdrawalState| match name {
-            OPEN => !state.has_ended(),
-            ENDED => state.has_ended(),
-            name => state.as_str() == name,
-        };
-        let meant: Vec<_> = WithdrawalState::ALL.into_iter().filter(is_meant).collect();
-        if meant.is_empty() {
-            return Err(unknown_state(name));
-        }
-        states.extend(meant);
-    }
-    Ok(states)
-}
-
-fn unknown_state(name: &str) -> ApiError {
-    let names = WithdrawalState::ALL.map(WithdrawalState::as_str).join(", ");
-    let rule = format!(
-        "it has {}; it must be one or several of {names}, {OPEN} and {ENDED}, separated by commas",
-        Excerpt::of(name)
-    );
-    ApiError::invalid_value("state", rule)
+    let (name, has_ended) = (WithdrawalState::as_str, WithdrawalState::has_ended);
+    parse_states_of(text, WithdrawalState::ALL, name, has_ended)
 }
