@@ -1,13 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes},
+    body::Bytes,
     extract::{Request, State},
     http::{
-        HeaderValue,
+        HeaderName,
         header::{CACHE_CONTROL, CONTENT_TYPE},
     },
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use grid_batch_core::events::{EventFilter, EventPage, EventPosition, PositionedEvent};
 use log::debug;
@@ -21,7 +21,7 @@ use super::{
     context::EventContext,
     event_json::EventJson,
     request::{EventRequest, StreamParams},
-    sse::{self, StreamBody},
+    sse,
     wake_up::Waiter,
 };
 use crate::{
@@ -61,19 +61,19 @@ pub(super) async fn get(
     let from = request.from.unwrap_or(EventPosition::Latest);
     // Before the response begins, so that a wrong position is an error.
     let first = context.read(from, request.filter.clone(), PAGE).await?;
-    let (parts, body) = StreamBody::new();
+    let (parts, body) = sse::body();
     let ends_at = Instant::now() + LONGEST;
     let filter = request.filter;
     let stream =
         EventStream { context, caller, filter, parts, waiter, ends_at, _listener: listener };
     tokio::spawn(stream.write(first));
-    let mut response = Response::new(Body::new(body));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Nginx would collect what is written.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-store"),
+        // Nginx would collect what is written.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, body).into_response())
 }
 
 /// Writes events to one client.

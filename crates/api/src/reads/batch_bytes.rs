@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderValue, header::CONTENT_TYPE},
+    http::header::CONTENT_TYPE,
     response::{IntoResponse, Response},
 };
 
@@ -38,6 +38,5 @@ pub(super) async fn get(
     // Retention may have removed it since it was found.
     let missing = || BatchRequestError::BatchNotFound(named.id.to_string());
     let bytes = context.api.read(read).await?.ok_or_else(missing)?;
-    let content_type = HeaderValue::from_static("application/octet-stream");
-    Ok(([(CONTENT_TYPE, content_type)], bytes).into_response())
+    Ok(([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
