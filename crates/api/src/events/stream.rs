@@ -2,10 +2,11 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Bytes,
-    extract::{Request, State},
+    extract::State,
     http::{
         HeaderName,
         header::{CACHE_CONTROL, CONTENT_TYPE},
+        request::Parts,
     },
     response::{IntoResponse, Response},
 };
@@ -50,9 +51,8 @@ const LONGEST: Duration = Duration::from_secs(600);
 )]
 pub(super) async fn get(
     State(context): State<Arc<EventContext>>,
-    request: Request,
+    request: Parts,
 ) -> Result<Response, ApiError> {
-    let (request, _) = request.into_parts();
     let caller = Caller::of(&request)?.clone();
     let request = EventRequest::of_stream(&request)?;
     let listener = context.api.listeners.begin(caller.key());

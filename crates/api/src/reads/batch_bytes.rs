@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Request, State},
-    http::header::CONTENT_TYPE,
+    extract::State,
+    http::{header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse, Response},
 };
 
@@ -27,9 +27,8 @@ use crate::{
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Response, ApiError> {
-    let (request, _) = request.into_parts();
     let params: BatchParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let batch = context.find(&named).await?;

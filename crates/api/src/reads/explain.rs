@@ -1,9 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_core::batches::{BatchState, StoredBatch};
 use grid_batch_core::queries::{
     BatchDetails, BatchExplanation, BatchSelection, PageOrder, ServiceExplanation, ServiceFacts,
@@ -46,9 +43,8 @@ pub(super) struct Explained {
 pub(super) async fn batch(
     State(context): State<Arc<ReadContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<BatchExplanationJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let params: BatchParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let batch = context.find(&named).await?;
@@ -82,9 +78,8 @@ pub(super) async fn batch(
 pub(super) async fn service(
     State(context): State<Arc<ReadContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<ServiceExplanationJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let NoParams {} = read_params(&request)?;
     let service_id = context.named_service(path, &request).await?;
     let caller = Caller::of(&request)?.clone();

@@ -1,9 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -59,9 +56,8 @@ struct PagingJson {
 )]
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<WithdrawalPageJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
     let params: WithdrawalsParams = query.params()?;
     let before: Option<WithdrawalId> = params.before.as_deref().map(str::parse).transpose()?;
