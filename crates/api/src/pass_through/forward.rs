@@ -28,7 +28,7 @@ const HEADERS: [&str; 2] = ["content-type", "splinterprotocolversion"];
 
 impl Forwarding {
     /// The answer of a node, or the error if the path is not one of the ledger's.
-    pub(super) async fn answer(
+    pub(crate) async fn answer(
         &self,
         request: Request,
         refused: ApiError,
