@@ -75,78 +75,72 @@ impl ApiBuilder {
         Self { parts }
     }
 
-    /// Accepts batches of this format.
-    pub fn with_format(mut self, format: Arc<dyn BatchFormat>) -> Self {
-        self.parts.format = Some(format);
+    fn with(mut self, change: impl FnOnce(&mut ApiParts)) -> Self {
+        change(&mut self.parts);
         self
+    }
+
+    /// Accepts batches of this format.
+    pub fn with_format(self, format: Arc<dyn BatchFormat>) -> Self {
+        self.with(|parts| parts.format = Some(format))
     }
 
     /// Serves on the runtime of these jobs instead of one of its own.
-    pub fn with_jobs(mut self, jobs: &Jobs) -> Self {
-        self.parts.jobs = Some(jobs.clone());
-        self
+    pub fn with_jobs(self, jobs: &Jobs) -> Self {
+        self.with(|parts| parts.jobs = Some(jobs.clone()))
     }
 
     /// Sets the options.
-    pub fn with_options(mut self, options: ApiOptions) -> Self {
-        self.parts.options = options.capped();
-        self
+    pub fn with_options(self, options: ApiOptions) -> Self {
+        self.with(|parts| parts.options = options.capped())
     }
 
     /// Accepts batches only for services that the rule allows. Its error explains the rule to the
     /// client. It must not block.
     pub fn with_service_rule(
-        mut self,
+        self,
         rule: impl Fn(&ServiceId) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.service_rule = Arc::new(rule);
-        self
+        self.with(|parts| parts.service_rule = Arc::new(rule))
     }
 
     /// Accepts batches only for services of these forms; an empty list accepts all.
-    pub fn with_allowed_services(mut self, services: Vec<ServicePattern>) -> Self {
-        self.parts.allow_lists.services = services;
-        self
+    pub fn with_allowed_services(self, services: Vec<ServicePattern>) -> Self {
+        self.with(|parts| parts.allow_lists.services = services)
     }
 
     /// Accepts batches only from signers of these forms; an empty list accepts all. It is the signer of
     /// the batch that counts, not those of its transactions.
-    pub fn with_allowed_signers(mut self, signers: Vec<SignerPattern>) -> Self {
-        self.parts.allow_lists.signers = signers;
-        self
+    pub fn with_allowed_signers(self, signers: Vec<SignerPattern>) -> Self {
+        self.with(|parts| parts.allow_lists.signers = signers)
     }
 
     /// Also answers requests to these hosts. Others are refused, except those to the address of the
     /// listener and to the loopback names: a web page could have made its own name lead here.
-    pub fn with_allowed_hosts(mut self, hosts: Vec<HostName>) -> Self {
-        self.parts.allowed_sites.hosts = hosts;
-        self
+    pub fn with_allowed_hosts(self, hosts: Vec<HostName>) -> Self {
+        self.with(|parts| parts.allowed_sites.hosts = hosts)
     }
 
     /// Also answers requests of web pages of these origins. Those of others are refused, except pages of
     /// the host that the request was sent to.
-    pub fn with_allowed_origins(mut self, origins: Vec<WebOrigin>) -> Self {
-        self.parts.allowed_sites.origins = origins;
-        self
+    pub fn with_allowed_origins(self, origins: Vec<WebOrigin>) -> Self {
+        self.with(|parts| parts.allowed_sites.origins = origins)
     }
 
     /// Answers requests as far as this allows them. Without it, everyone who reaches the interface may do
     /// everything.
-    pub fn with_access(mut self, access: AccessControl) -> Self {
-        self.parts.access = Some(access);
-        self
+    pub fn with_access(self, access: AccessControl) -> Self {
+        self.with(|parts| parts.access = Some(access))
     }
 
     /// Limits how many batches clients and services may get stored in a second. By default, no rate is limited.
-    pub fn with_rate_limits(mut self, limits: RateLimits) -> Self {
-        self.parts.rate_limits = limits;
-        self
+    pub fn with_rate_limits(self, limits: RateLimits) -> Self {
+        self.with(|parts| parts.rate_limits = limits)
     }
 
     /// Believes these proxies where their requests come from. By default, no proxy is believed.
-    pub fn with_trusted_proxies(mut self, proxies: TrustedProxies) -> Self {
-        self.parts.proxies = proxies;
-        self
+    pub fn with_trusted_proxies(self, proxies: TrustedProxies) -> Self {
+        self.with(|parts| parts.proxies = proxies)
     }
 
     /// Accepts batches only for services that the ledger can have, and has as far as it has said so.
@@ -160,116 +154,102 @@ impl ApiBuilder {
 
     /// Has the requests of clients of the ledger that do not concern batches stored here answered by one
     /// of its nodes.
-    pub fn with_pass_through(mut self, ledger: Arc<dyn Ledger>) -> Self {
-        self.parts.pass_through = Some(ledger);
-        self
+    pub fn with_pass_through(self, ledger: Arc<dyn Ledger>) -> Self {
+        self.with(|parts| parts.pass_through = Some(ledger))
     }
 
     /// Calls a function after each commit, before the clients are answered, with the services that
     /// have new batches. A new withdrawal counts as a batch of its gas admin. The next commit waits
     /// until the function returns.
     pub fn with_stored_callback(
-        mut self,
+        self,
         callback: impl Fn(&[ServiceId]) + Send + Sync + 'static,
     ) -> Self {
-        self.parts.stored = StoredCallback::new(callback);
-        self
+        self.with(|parts| parts.stored = StoredCallback::new(callback))
     }
 
     /// Accepts withdrawals and rewards instead of batches. The rules must not block.
     pub fn with_withdrawals(
-        mut self,
+        self,
         store: Arc<dyn WithdrawalStore>,
         rules: Arc<dyn WithdrawalRules>,
     ) -> Self {
-        self.parts.withdrawals = Some(WithdrawalParts { store, rules });
-        self
+        self.with(|parts| parts.withdrawals = Some(WithdrawalParts { store, rules }))
     }
 
     /// Serves what is read below `/v1`: batches, services, claims and ledgers.
-    pub fn with_reads(mut self) -> Self {
-        self.parts.serves_reads = true;
-        self
+    pub fn with_reads(self) -> Self {
+        self.with(|parts| parts.serves_reads = true)
     }
 
     /// Sets where it is read which services are paused. It may read the store.
     pub fn with_pauses(
-        mut self,
+        self,
         pauses: impl Fn(&[ServiceId]) -> BatchResult<HashMap<ServiceId, ServicePause>>
         + Send
         + Sync
         + 'static,
     ) -> Self {
-        self.parts.read_sources.pauses = Some(Arc::new(pauses));
-        self
+        self.with(|parts| parts.read_sources.pauses = Some(Arc::new(pauses)))
     }
 
     /// Sets the function behind `GET /v1/ledgers`. It may read the store, and asks no node.
     pub fn with_ledgers(
-        mut self,
+        self,
         ledgers: impl Fn() -> BatchResult<Vec<LedgerReport>> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.read_sources.ledgers = Some(Arc::new(ledgers));
-        self
+        self.with(|parts| parts.read_sources.ledgers = Some(Arc::new(ledgers)))
     }
 
     /// Sets what only this process knows of why the batches of a service wait: a node that does not answer, a locked
     /// row, a place that is not free, a ledger that is busy or does not report a batch. The function sends no request and
     /// does not use the store's database.
     pub fn with_known_waits(
-        mut self,
+        self,
         waits: impl Fn(&ServiceId) -> Vec<WaitReason> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.read_sources.known_waits = KnownWaits(Some(Arc::new(waits)));
-        self
+        self.with(|parts| parts.read_sources.known_waits = KnownWaits(Some(Arc::new(waits))))
     }
 
     /// Sets how long evidence about a batch is looked for, which explanations tell.
-    pub fn with_search_limits(mut self, limits: SearchLimits) -> Self {
-        self.parts.read_sources.search = Some(limits);
-        self
+    pub fn with_search_limits(self, limits: SearchLimits) -> Self {
+        self.with(|parts| parts.read_sources.search = Some(limits))
     }
 
     /// Sets the function behind `GET /v1/history`. It must not block.
     pub fn with_history(
-        mut self,
+        self,
         history: impl Fn() -> Vec<HistoryPoint> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.read_sources.history = Some(Arc::new(history));
-        self
+        self.with(|parts| parts.read_sources.history = Some(Arc::new(history)))
     }
 
     /// Serves the events of this store, also as the history of each batch.
-    pub fn with_events(mut self, store: Arc<dyn EventStore>) -> Self {
-        self.parts.events = Some(store);
-        self
+    pub fn with_events(self, store: Arc<dyn EventStore>) -> Self {
+        self.with(|parts| parts.events = Some(store))
     }
 
     /// Creates, lists and removes the webhooks of this store. Something else delivers the events.
-    pub fn with_webhooks(mut self, store: Arc<dyn WebhookStore>) -> Self {
-        self.parts.webhooks = Some(store);
-        self
+    pub fn with_webhooks(self, store: Arc<dyn WebhookStore>) -> Self {
+        self.with(|parts| parts.webhooks = Some(store))
     }
 
     /// Carries out decisions about the whole database.
-    pub fn with_maintenance(mut self, maintenance: Arc<dyn Maintenance>) -> Self {
-        self.parts.maintenance = Some(maintenance);
-        self
+    pub fn with_maintenance(self, maintenance: Arc<dyn Maintenance>) -> Self {
+        self.with(|parts| parts.maintenance = Some(maintenance))
     }
 
     /// Creates, lists and revokes the access tokens of this store.
-    pub fn with_tokens(mut self, store: Arc<dyn TokenStore>) -> Self {
-        self.parts.tokens = Some(store);
-        self
+    pub fn with_tokens(self, store: Arc<dyn TokenStore>) -> Self {
+        self.with(|parts| parts.tokens = Some(store))
     }
 
     /// Sets the function behind `GET /v1/gas-admins`. It may read the store, and asks no node.
     pub fn with_gas_admins(
-        mut self,
+        self,
         reports: impl Fn() -> BatchResult<Vec<GasAdminReport>> + Send + Sync + 'static,
     ) -> Self {
-        self.parts.gas_admins = Some(Arc::new(reports));
-        self
+        self.with(|parts| parts.gas_admins = Some(Arc::new(reports)))
     }
 
     /// Serves what operators do: verbs about batches, and the log of what was done. The log names this
@@ -294,63 +274,46 @@ impl ApiBuilder {
     /// Calls a function after an operator has paused, drained or held something, before the answer names the
     /// batches that are being sent. The function gives the batches back to the store that this process has taken and
     /// not sent. It may block.
-    pub fn with_recall(mut self, recall: impl Fn() + Send + Sync + 'static) -> Self {
-        self.parts.recall = Arc::new(recall);
-        self
+    pub fn with_recall(self, recall: impl Fn() + Send + Sync + 'static) -> Self {
+        self.with(|parts| parts.recall = Arc::new(recall))
     }
 
     /// Sets the function behind `GET /health`. It must not block.
-    pub fn with_health(
-        mut self,
-        health: impl Fn() -> HealthReport + Send + Sync + 'static,
-    ) -> Self {
-        self.parts.health = Arc::new(health);
-        self
+    pub fn with_health(self, health: impl Fn() -> HealthReport + Send + Sync + 'static) -> Self {
+        self.with(|parts| parts.health = Arc::new(health))
     }
 
     /// Adds what this function writes to `GET /metrics`. It must not block.
-    pub fn with_metrics(
-        mut self,
-        metrics: impl Fn(&mut MetricsText) + Send + Sync + 'static,
-    ) -> Self {
-        self.parts.metrics = Arc::new(metrics);
-        self
+    pub fn with_metrics(self, metrics: impl Fn(&mut MetricsText) + Send + Sync + 'static) -> Self {
+        self.with(|parts| parts.metrics = Arc::new(metrics))
     }
 
     /// Calls a function with the batches of a request before they are stored. It must return quickly.
     pub fn with_received_callback(
-        mut self,
+        self,
         received: impl Fn(&[ItemId]) + Send + Sync + 'static,
     ) -> Self {
-        self.parts.received = Arc::new(received);
-        self
+        self.with(|parts| parts.received = Arc::new(received))
     }
 
     /// Answers requests with 503 while the database does not answer. The check must not block.
-    pub fn with_database_check(
-        mut self,
-        answers: impl Fn() -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.parts.database_check = Arc::new(answers);
-        self
+    pub fn with_database_check(self, answers: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.with(|parts| parts.database_check = Arc::new(answers))
     }
 
     /// Wakes requests that wait for batches when these end. Tell a clone of each end.
-    pub fn with_awaited_batches(mut self, awaited: AwaitedBatches) -> Self {
-        self.parts.awaited = awaited;
-        self
+    pub fn with_awaited_batches(self, awaited: AwaitedBatches) -> Self {
+        self.with(|parts| parts.awaited = awaited)
     }
 
     /// Shows there how long a commit of new batches takes.
-    pub fn with_commit_progress(mut self, progress: CommitProgress) -> Self {
-        self.parts.commit_progress = progress;
-        self
+    pub fn with_commit_progress(self, progress: CommitProgress) -> Self {
+        self.with(|parts| parts.commit_progress = progress)
     }
 
     /// Sets the clock that gives the times of new rewards: the store's.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.parts.clock = clock;
-        self
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        self.with(|parts| parts.clock = clock)
     }
 
     #[cfg(test)]

@@ -78,16 +78,12 @@ impl HealthReport {
             it.status = HealthStatus::Ok;
             it.reason = None;
         });
-        let stopping = if stops {
-            HealthPart {
-                status: HealthStatus::Unhealthy,
-                reason: Some("the server stops".to_owned()),
-                ..HealthPart::default()
-            }
-        } else {
-            HealthPart::default()
-        };
-        self.parts.insert("running", stopping);
+        let mut running = HealthPart::default();
+        if stops {
+            running.status = HealthStatus::Unhealthy;
+            running.reason = Some("the server stops".to_owned());
+        }
+        self.parts.insert("running", running);
         Self::new(self.parts)
     }
 

@@ -27,7 +27,7 @@ use crate::{
     openapi,
     operators::{self, OperatorContext},
     parts::{ApiParts, WithdrawalParts},
-    pass_through::{self, Forwarding},
+    pass_through::Forwarding,
     reads::{self, ReadContext},
     rewards,
     running::Intake,
@@ -45,6 +45,14 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     let nodes = Forwarding::new(&api, parts.pass_through.clone(), &parts.query_store);
     let nodes = Arc::new(nodes);
     let statuses = Arc::new(StatusContext::new(&api, &parts, &nodes));
+    // For requests that nothing here serves: `refused` is the answer to those that the ledger does not serve either.
+    let passed_on = |refused: fn(&Request) -> ApiError| {
+        let nodes = Arc::clone(&nodes);
+        move |request: Request| async move {
+            let refused = refused(&request);
+            nodes.answer(request, refused).await
+        }
+    };
     Router::new()
         .merge(gas_admin_routes(&parts, &api))
         .merge(read_routes(&parts, &api))
@@ -68,8 +76,8 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(openapi::routes())
         .merge(dashboard::routes())
         .merge(intake_routes(parts, api, intake, statuses))
-        .fallback(pass_through::fallback(&nodes, |_| RequestError::NotFound.into()))
-        .method_not_allowed_fallback(pass_through::fallback(&nodes, method_not_allowed))
+        .fallback(passed_on(|_| RequestError::NotFound.into()))
+        .method_not_allowed_fallback(passed_on(method_not_allowed))
         .layer(from_fn_with_state(Arc::new(authorizer), authorize))
         .layer(from_fn_with_state(Arc::new(guard), refuse_web_pages))
         .layer(from_fn(catch_panics_and_log))
@@ -100,20 +108,20 @@ fn intake_routes(
                 ledger: parts.ledger,
             };
             let intake = Arc::new(IntakeContext::new(api, format, services, parts.received, queue));
-            let scabbard = ScabbardContext::new(Arc::clone(&intake), statuses, rule);
+            let scabbard = ScabbardContext { intake: Arc::clone(&intake), statuses, rule };
             batch_routes(intake).merge(scabbard::routes().with_state(Arc::new(scabbard)))
         }
         Intake::Withdrawals(withdrawals, queue) => {
             let WithdrawalParts { store, rules } = withdrawals;
-            withdrawal_routes(WithdrawalContext::new(api, store, rules, parts.stored, queue))
+            let (store, stored) = (api.store(store, withdrawals::WRITES), parts.stored);
+            withdrawal_routes(WithdrawalContext { api, store, stored, queue, rules })
         }
     }
 }
 
 fn gas_admin_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     let Some(source) = parts.gas_admins.clone() else { return not_served(gas_admins::PATH) };
-    let context = GasAdminContext::new(Arc::clone(api), source);
-    with_context(gas_admins::routes(), context)
+    with_context(gas_admins::routes(), GasAdminContext { api: Arc::clone(api), source })
 }
 
 fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
@@ -135,9 +143,14 @@ fn operator_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     let Some(operators) = parts.operators.clone().filter(|_| parts.serves_reads) else {
         return Router::new();
     };
-    let (api, queries) = (Arc::clone(api), Arc::clone(&parts.query_store));
-    let (stored, recall) = (parts.stored.clone(), Arc::clone(&parts.recall));
-    let context = OperatorContext::new(api, queries, operators, stored, recall);
+    let context = OperatorContext {
+        api: Arc::clone(api),
+        queries: Arc::clone(&parts.query_store),
+        writes_of_many: api.store(Arc::clone(&operators), operators::MANY).writes,
+        store: api.store(operators, operators::WRITES),
+        stored: parts.stored.clone(),
+        recall: Arc::clone(&parts.recall),
+    };
     with_context(operators::routes(), context)
 }
 

@@ -1,7 +1,7 @@
-use std::{fmt, fmt::Write as _, str::FromStr};
+use std::{fmt, str::FromStr};
 
-use grid_batch_core::InternalError;
 use grid_batch_core::tokens::TokenId;
+use grid_batch_core::{Hex, InternalError};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
@@ -57,12 +57,7 @@ impl AccessToken {
 
     /// The whole token, for its client and nowhere else.
     pub fn secret(&self) -> String {
-        let mut text = format!("{}{}_", Self::PREFIX, self.id);
-        for byte in self.secret {
-            // Writing to a string does not fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+        format!("{}{}_{}", Self::PREFIX, self.id, Hex(&self.secret))
     }
 }
 

@@ -81,17 +81,20 @@ impl Authorizer {
             _ => return Ok(self.anonymous(Client::of(request))),
         };
         let token = cylinder_token(&request.headers).ok_or(AccessError::NoLedgerKey)?;
-        let Authenticated { identity, grants } = self.authenticate(request)?;
-        match identity {
+        let client = self.authenticate(request)?;
+        match client.identity {
             CallerIdentity::Key(key) if !self.control.lists(&key) => {
                 Ok(Caller::of_ledger_key(key, token, self.control.clone()))
             }
-            identity => {
-                let services =
-                    services_of(&grants, scope).ok_or(AccessError::MissingScope(scope))?;
-                Ok(Caller::new(identity, services, self.control.clone()))
-            }
+            _ => self.caller(client, scope),
         }
+    }
+
+    /// The client as a caller, if it has been granted the scope.
+    fn caller(&self, client: Authenticated, scope: AccessScope) -> Result<Caller, ApiError> {
+        let Authenticated { identity, grants } = client;
+        let services = services_of(&grants, scope).ok_or(AccessError::MissingScope(scope))?;
+        Ok(Caller::new(identity, services, self.control.clone()))
     }
 
     fn anonymous(&self, client: Option<&Client>) -> Caller {
@@ -113,9 +116,7 @@ impl Authorizer {
         scope: AccessScope,
         coverage: Coverage,
     ) -> Result<Caller, ApiError> {
-        let Authenticated { identity, grants } = self.authenticate(request)?;
-        let services = services_of(&grants, scope).ok_or(AccessError::MissingScope(scope))?;
-        let caller = Caller::new(identity, services, self.control.clone());
+        let caller = self.caller(self.authenticate(request)?, scope)?;
         if coverage == Coverage::Some || caller.may_all() {
             Ok(caller)
         } else {

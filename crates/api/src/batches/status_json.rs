@@ -8,7 +8,7 @@ use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use utoipa::ToSchema;
 
-use crate::batches::wait_json::WaitJson;
+use crate::{batches::wait_json::WaitJson, http::json_types};
 
 /// The answer of `/batch_statuses`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,31 +41,33 @@ enum SawtoothStatus {
     Unknown,
 }
 
-/// Clients parse it as a map of strings, so it has no nulls and no objects.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
-struct InvalidTransactionJson {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    message: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    extended_data: String,
-}
+json_types! {
+    /// Clients parse it as a map of strings, so it has no nulls and no objects.
+    #[derive(Clone, Default, Deserialize)]
+    #[serde(default)]
+    struct InvalidTransactionJson(receipt: Receipt) {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String> = receipt.transaction_id.map(|id| id.to_string()),
+        #[serde(skip_serializing_if = "String::is_empty")]
+        message: String = receipt.error_message,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        extended_data: String = BASE64_STANDARD.encode(&receipt.error_data),
+    }
 
-#[derive(Debug, Clone, Serialize, ToSchema)]
-struct ProgressJson {
-    #[serde(serialize_with = "as_text")]
-    #[schema(value_type = String)]
-    service_id: ServiceId,
-    submitted: bool,
-    dlt_status: Option<&'static str>,
-    attempts: u32,
-    last_error: Option<String>,
-    submitted_at: Option<String>,
-    checked_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait: Option<WaitJson>,
+    #[derive(Clone)]
+    struct ProgressJson(batch: StoredBatch, reason: Option<WaitJson>) {
+        #[serde(serialize_with = "as_text")]
+        #[schema(value_type = String)]
+        service_id: ServiceId = batch.service_id,
+        submitted: bool = batch.progress.state.submitted(),
+        dlt_status: Option<&'static str> = batch.progress.state.dlt_status().map(DltStatus::as_str),
+        attempts: u32 = batch.progress.attempts,
+        last_error: Option<String> = batch.last_error,
+        submitted_at: Option<String> = batch.submitted_at.map(Timestamp::rfc3339_micros),
+        checked_at: Option<String> = batch.checked_at.map(Timestamp::rfc3339_micros),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        wait: Option<WaitJson> = reason,
+    }
 }
 
 impl BatchStatusJson {
@@ -81,26 +83,16 @@ impl BatchStatusJson {
         ahead: Option<&Ahead>,
         also: &[WaitReason],
     ) -> Self {
-        let state = batch.progress.state;
         let wait = WaitJson::new(&batch, ahead, also);
         Self {
             id: batch.batch_id,
-            status: match state {
+            status: match batch.progress.state {
                 BatchState::Committed => SawtoothStatus::Committed,
                 BatchState::Invalid => SawtoothStatus::Invalid,
                 _ => SawtoothStatus::Pending,
             },
             invalid_transactions: receipts.into_iter().map(InvalidTransactionJson::new).collect(),
-            progress: Some(ProgressJson {
-                service_id: batch.service_id,
-                submitted: state.submitted(),
-                dlt_status: state.dlt_status().map(DltStatus::as_str),
-                attempts: batch.progress.attempts,
-                last_error: batch.last_error,
-                submitted_at: batch.submitted_at.map(Timestamp::rfc3339_micros),
-                checked_at: batch.checked_at.map(Timestamp::rfc3339_micros),
-                wait,
-            }),
+            progress: Some(ProgressJson::new(batch, wait)),
         }
     }
 
@@ -110,16 +102,6 @@ impl BatchStatusJson {
 
     pub(crate) fn is_pending(&self) -> bool {
         self.status == SawtoothStatus::Pending
-    }
-}
-
-impl InvalidTransactionJson {
-    fn new(receipt: Receipt) -> Self {
-        Self {
-            id: receipt.transaction_id.map(|id| id.to_string()),
-            message: receipt.error_message,
-            extended_data: BASE64_STANDARD.encode(&receipt.error_data),
-        }
     }
 }
 

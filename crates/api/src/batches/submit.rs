@@ -109,8 +109,7 @@ impl IntakeContext {
         checks.check_key(caller, &service_id, AccessScope::Submit).await?;
         let is_confirmed = checks.check_service(&service_id).await?;
         checks.check_history(&service_id, declared_new).await?;
-        let over_rate = |wait| LimitError::RateOfService { service_id: service_id.clone(), wait };
-        api.rates.begin_of_service(&service_id).map_err(over_rate)?;
+        api.rates.begin_of_service(&service_id)?;
 
         // Checking signatures is expensive, so what refuses the request comes before that.
         api.database.check()?;

@@ -5,6 +5,8 @@ use grid_batch_core::queue::{Ahead, Wait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::json_types;
+
 /// Why a batch waits: a part of its status as long as it is open.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct WaitJson {
@@ -33,14 +35,6 @@ pub(crate) struct ReasonJson {
     ends: &'static str,
 }
 
-/// A hold.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct HoldJson {
-    since: String,
-    reason: String,
-    until_decision: bool,
-}
-
 /// What one batch waits for, where its service may have several under way.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 struct WaitsForJson {
@@ -54,16 +48,27 @@ struct WaitsForJson {
     address: Option<String>,
 }
 
-/// The batches that come before one: the one that it waits for, and how many there are.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-struct AheadJson {
-    batch_id: Option<String>,
-    ahead: u64,
-    more_ahead: bool,
-    attempts: Option<u32>,
-    last_error: Option<String>,
-    #[schema(no_recursion)]
-    wait: Option<WaitJson>,
+json_types! {
+    /// A hold.
+    #[derive(Clone)]
+    pub(crate) struct HoldJson(hold: &Hold) {
+        since: String = hold.since.rfc3339_micros(),
+        reason: String = hold.reason.clone(),
+        until_decision: bool = hold.until_decision,
+    }
+
+    /// The batches that come before one: the one that it waits for, and how many there are.
+    #[derive(Clone)]
+    struct AheadJson(queue: &Ahead, head_wait: Option<Wait<'_>>) {
+        batch_id: Option<String> = queue.head.as_ref().map(|head| head.batch_id.to_string()),
+        ahead: u64 = queue.count,
+        more_ahead: bool = queue.more,
+        attempts: Option<u32> = queue.head.as_ref().map(|head| head.progress.attempts),
+        last_error: Option<String> = queue.head.as_ref().and_then(|head| head.last_error.clone()),
+        #[schema(no_recursion)]
+        wait: Option<WaitJson> =
+            queue.head.as_ref().zip(head_wait).map(|(head, wait)| WaitJson::of_head(head, &wait)),
+    }
 }
 
 impl WaitJson {
@@ -116,17 +121,6 @@ impl ReasonJson {
     }
 }
 
-impl HoldJson {
-    pub(crate) fn new(hold: &Hold) -> Self {
-        let Hold { since, reason, until_decision } = hold;
-        Self {
-            since: since.rfc3339_micros(),
-            reason: reason.clone(),
-            until_decision: *until_decision,
-        }
-    }
-}
-
 impl WaitsForJson {
     fn new(ahead: &Ahead) -> Option<Self> {
         let (transaction_id, address) = match &ahead.reason {
@@ -142,20 +136,5 @@ impl WaitsForJson {
             transaction_id: transaction_id.map(ToString::to_string),
             address: address.map(|address| address.as_str().to_owned()),
         })
-    }
-}
-
-impl AheadJson {
-    fn new(ahead: &Ahead, wait: Option<Wait<'_>>) -> Self {
-        let Ahead { head, count, more, .. } = ahead;
-        let head = head.as_ref();
-        Self {
-            batch_id: head.map(|head| head.batch_id.to_string()),
-            ahead: *count,
-            more_ahead: *more,
-            attempts: head.map(|head| head.progress.attempts),
-            last_error: head.and_then(|head| head.last_error.clone()),
-            wait: head.zip(wait).map(|(head, wait)| WaitJson::of_head(head, &wait)),
-        }
     }
 }

@@ -6,19 +6,15 @@ mod files;
 use axum::{
     Router,
     extract::Path,
-    http::{
-        HeaderName, HeaderValue,
-        header::{
-            CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
-            X_CONTENT_TYPE_OPTIONS,
-        },
+    http::header::{
+        CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
+        X_CONTENT_TYPE_OPTIONS,
     },
     response::{IntoResponse, Redirect, Response},
     routing,
 };
 
 use crate::http::{ApiError, RequestError};
-use files::File;
 
 /// Scripts, styles and requests only from and to this server, nothing inline, and in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -32,24 +28,17 @@ pub(crate) fn routes() -> Router {
         .route("/dashboard/{*file}", routing::get(async |Path(name): Path<String>| page(&name)))
 }
 
-fn page(name: &str) -> Response {
-    match files::find(name) {
-        Some(file) => respond(file),
-        None => ApiError::from(RequestError::NotFound).into_response(),
-    }
-}
-
-fn respond(file: &'static File) -> Response {
-    let header = |name: HeaderName, value| (name, HeaderValue::from_static(value));
+fn page(name: &str) -> Result<Response, ApiError> {
+    let file = files::find(name).ok_or(RequestError::NotFound)?;
     let headers = [
-        header(CONTENT_TYPE, file.content_type()),
-        header(CONTENT_SECURITY_POLICY, POLICY),
-        header(X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        header(REFERRER_POLICY, "no-referrer"),
+        (CONTENT_TYPE, file.content_type()),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
         // A new release is seen at once.
-        header(CACHE_CONTROL, "no-cache"),
+        (CACHE_CONTROL, "no-cache"),
     ];
-    (headers, file.text).into_response()
+    Ok((headers, file.text).into_response())
 }
 
 #[cfg(test)]

@@ -1,53 +1,29 @@
 use grid_batch_core::events::{BatchEvent, EventWithdrawal};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-/// One event.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct EventJson {
-    id: String,
-    at: String,
-    service_id: String,
-    batch_id: String,
-    kind: &'static str,
-    state: &'static str,
-    attempt: u32,
-    detail: Option<String>,
-    instance: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    withdrawal: Option<EventWithdrawalJson>,
-}
+use crate::http::json_types;
 
-/// The withdrawal that the batch tries.
-#[derive(Debug, Serialize, ToSchema)]
-struct EventWithdrawalJson {
-    id: String,
-    pool: String,
-    amount: String,
-    /// The hash of the transaction that pays; null before one is signed.
-    transaction_hash: Option<String>,
-}
-
-impl From<BatchEvent> for EventJson {
-    fn from(event: BatchEvent) -> Self {
-        Self {
-            id: event.id.to_string(),
-            at: event.at.rfc3339_micros(),
-            service_id: event.service_id.to_string(),
-            batch_id: event.batch_id.to_string(),
-            kind: event.kind.as_str(),
-            state: event.state.as_str(),
-            attempt: event.attempt,
-            detail: event.detail,
-            instance: event.instance,
-            withdrawal: event.withdrawal.map(EventWithdrawalJson::from),
-        }
+json_types! {
+    /// One event.
+    pub(super) struct EventJson(event: BatchEvent) {
+        id: String = event.id.to_string(),
+        at: String = event.at.rfc3339_micros(),
+        service_id: String = event.service_id.to_string(),
+        batch_id: String = event.batch_id.to_string(),
+        kind: &'static str = event.kind.as_str(),
+        state: &'static str = event.state.as_str(),
+        attempt: u32 = event.attempt,
+        detail: Option<String> = event.detail,
+        instance: Option<String> = event.instance,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        withdrawal: Option<EventWithdrawalJson> = event.withdrawal.map(EventWithdrawalJson::new),
     }
-}
 
-impl From<EventWithdrawal> for EventWithdrawalJson {
-    fn from(withdrawal: EventWithdrawal) -> Self {
-        let EventWithdrawal { id, pool, amount, transaction_hash } = withdrawal;
-        Self { id, pool, amount, transaction_hash }
+    /// The withdrawal that the batch tries.
+    struct EventWithdrawalJson(withdrawal: EventWithdrawal) {
+        id: String = withdrawal.id,
+        pool: String = withdrawal.pool,
+        amount: String = withdrawal.amount,
+        /// The hash of the transaction that pays; null before one is signed.
+        transaction_hash: Option<String> = withdrawal.transaction_hash,
     }
 }

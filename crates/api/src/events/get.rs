@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{Request, State},
-    http::{HeaderMap, header::ACCEPT},
+    extract::State,
+    http::{HeaderMap, header::ACCEPT, request::Parts},
     response::{IntoResponse, Response},
 };
 use grid_batch_core::events::{EventPage, EventPosition};
@@ -47,16 +47,15 @@ struct EventPageJson {
 )]
 pub(super) async fn get(
     State(context): State<Arc<EventContext>>,
-    request: Request,
+    request: Parts,
 ) -> Result<Response, ApiError> {
-    if accepts_stream(request.headers()) {
+    if accepts_stream(&request.headers) {
         return stream::get(State(context), request).await;
     }
-    let (request, _) = request.into_parts();
     let client = Caller::of(&request)?.key();
     let request = EventRequest::of_page(&request, context.api.options.status_wait_limit)?;
     let EventPage { events, next, more } = read_or_wait(&context, request, client).await?;
-    let data = events.into_iter().map(|event| event.event.into()).collect();
+    let data = events.into_iter().map(|event| EventJson::new(event.event)).collect();
     Ok(Json(EventPageJson { data, next: next.to_string(), more }).into_response())
 }
 

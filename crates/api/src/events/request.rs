@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use grid_batch_core::events::{EventFilter, EventKind, EventKindError, EventPosition};
+use grid_batch_core::events::{EventFilter, EventPosition};
 use grid_batch_core::{Excerpt, ServiceId};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 use crate::{
     access::Caller,
     events::EventRequestError,
-    http::{ApiError, PageLimit, read_params},
+    http::{ApiError, PageLimit, parse_value, read_params},
 };
 
 /// What a client asks of the feed.
@@ -80,7 +80,8 @@ impl EventRequest {
             params.service_id.as_deref().map(str::parse).transpose()?;
         Caller::of(request)?.check_selected(service_id.as_ref())?;
         let kinds = params.kind.as_deref().unwrap_or_default();
-        let kinds = kinds.split(',').filter(|kind| !kind.is_empty()).map(parse_kind);
+        let kinds = kinds.split(',').filter(|kind| !kind.is_empty());
+        let kinds = kinds.map(|kind| parse_value("kind", kind));
         Ok(Self {
             from: params.after.as_deref().map(parse_position).transpose()?,
             filter: EventFilter {
@@ -102,11 +103,6 @@ fn parse_position(text: &str) -> Result<EventPosition, ApiError> {
             Err(error) => Err(EventRequestError::InvalidEventCursor(error.to_string()).into()),
         },
     }
-}
-
-fn parse_kind(text: &str) -> Result<EventKind, ApiError> {
-    let refused = |error: EventKindError| ApiError::invalid_value("kind", error.to_string());
-    text.parse().map_err(refused)
 }
 
 fn parse_wait(text: &str, limit: Duration) -> Result<Duration, ApiError> {

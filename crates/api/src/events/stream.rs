@@ -1,13 +1,14 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes},
-    extract::{Request, State},
+    body::Bytes,
+    extract::State,
     http::{
-        HeaderValue,
+        HeaderName,
         header::{CACHE_CONTROL, CONTENT_TYPE},
+        request::Parts,
     },
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use grid_batch_core::events::{EventFilter, EventPage, EventPosition, PositionedEvent};
 use log::debug;
@@ -21,7 +22,7 @@ use super::{
     context::EventContext,
     event_json::EventJson,
     request::{EventRequest, StreamParams},
-    sse::{self, StreamBody},
+    sse,
     wake_up::Waiter,
 };
 use crate::{
@@ -50,9 +51,8 @@ const LONGEST: Duration = Duration::from_secs(600);
 )]
 pub(super) async fn get(
     State(context): State<Arc<EventContext>>,
-    request: Request,
+    request: Parts,
 ) -> Result<Response, ApiError> {
-    let (request, _) = request.into_parts();
     let caller = Caller::of(&request)?.clone();
     let request = EventRequest::of_stream(&request)?;
     let listener = context.api.listeners.begin(caller.key());
@@ -61,19 +61,19 @@ pub(super) async fn get(
     let from = request.from.unwrap_or(EventPosition::Latest);
     // Before the response begins, so that a wrong position is an error.
     let first = context.read(from, request.filter.clone(), PAGE).await?;
-    let (parts, body) = StreamBody::new();
+    let (parts, body) = sse::body();
     let ends_at = Instant::now() + LONGEST;
     let filter = request.filter;
     let stream =
         EventStream { context, caller, filter, parts, waiter, ends_at, _listener: listener };
     tokio::spawn(stream.write(first));
-    let mut response = Response::new(Body::new(body));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Nginx would collect what is written.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-store"),
+        // Nginx would collect what is written.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, body).into_response())
 }
 
 /// Writes events to one client.
@@ -149,7 +149,7 @@ impl EventStream {
 
 fn messages(page: &EventPage) -> Option<String> {
     let write = |text: String, positioned: &PositionedEvent| {
-        let json = serde_json::to_string(&EventJson::from(positioned.event.clone()));
+        let json = serde_json::to_string(&EventJson::new(positioned.event.clone()));
         text + &sse::message(positioned.cursor.as_str(), &json.unwrap_or_default())
     };
     (!page.events.is_empty()).then(|| page.events.iter().fold(String::new(), write))

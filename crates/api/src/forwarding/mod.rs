@@ -56,13 +56,8 @@ impl TrustedProxies {
             ForwardedHeaders::Forwarded => forwarded::read(&request.headers),
         };
         let address = self.first_untrusted(&told.addresses).or(address);
-        Client {
-            address,
-            is_local: false,
-            is_encrypted: told.is_encrypted.unwrap_or(is_encrypted),
-            host: told.host,
-            own_address,
-        }
+        let is_encrypted = told.is_encrypted.unwrap_or(is_encrypted);
+        Client { address, is_encrypted, host: told.host, ..client }
     }
 
     /// The address nearest to this server that is not of a trusted proxy. What is before it may be made up. An

@@ -16,14 +16,8 @@ pub(crate) type GasAdminSource = dyn Fn() -> BatchResult<Vec<GasAdminReport>> + 
 pub(crate) const PATH: &str = "/v1/gas-admins";
 
 pub(crate) struct GasAdminContext {
-    api: Arc<ApiState>,
-    source: Arc<GasAdminSource>,
-}
-
-impl GasAdminContext {
-    pub(crate) fn new(api: Arc<ApiState>, source: Arc<GasAdminSource>) -> Self {
-        Self { api, source }
-    }
+    pub(crate) api: Arc<ApiState>,
+    pub(crate) source: Arc<GasAdminSource>,
 }
 
 /// The route of the gas admins.

@@ -24,10 +24,15 @@ pub struct WebOrigin {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scheme {
-    Http,
-    Https,
+struct Scheme {
+    prefix: &'static str,
+    default_port: u16,
 }
+
+const SCHEMES: [Scheme; 2] = [
+    Scheme { prefix: "http://", default_port: 80 },
+    Scheme { prefix: "https://", default_port: 443 },
+];
 
 /// Why a text is not a [`WebOrigin`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -37,26 +42,10 @@ pub struct WebOriginError {
     pub value: Excerpt,
 }
 
-impl Scheme {
-    const fn prefix(self) -> &'static str {
-        match self {
-            Self::Http => "http://",
-            Self::Https => "https://",
-        }
-    }
-
-    const fn default_port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
-    }
-}
-
 impl WebOrigin {
     /// Whether the page comes from the server that the request was sent to.
     pub(super) fn is_at(&self, authority: &Authority) -> bool {
-        let port = authority.port_u16().unwrap_or(self.scheme.default_port());
+        let port = authority.port_u16().unwrap_or(self.scheme.default_port);
         HostName::of(authority).as_ref() == Some(&self.host) && port == self.port
     }
 }
@@ -66,25 +55,25 @@ impl FromStr for WebOrigin {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || WebOriginError { value: Excerpt::of(text) };
-        let (scheme, rest) = [Scheme::Http, Scheme::Https]
+        let (scheme, rest) = SCHEMES
             .into_iter()
-            .find_map(|scheme| Some((scheme, text.strip_prefix(scheme.prefix())?)))
+            .find_map(|scheme| Some((scheme, text.strip_prefix(scheme.prefix)?)))
             .ok_or_else(error)?;
         let authority: Authority = rest.parse().map_err(|_| error())?;
         let host = HostName::of(&authority).ok_or_else(error)?;
-        let port = authority.port_u16().unwrap_or(scheme.default_port());
+        let port = authority.port_u16().unwrap_or(scheme.default_port);
         Ok(Self { scheme, host, port })
     }
 }
 
 impl fmt::Display for WebOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.scheme.prefix())?;
+        f.write_str(self.scheme.prefix)?;
         match self.host.address() {
             Some(address) if address.is_ipv6() => write!(f, "[{address}]")?,
             _ => write!(f, "{}", self.host)?,
         }
-        if self.port == self.scheme.default_port() { Ok(()) } else { write!(f, ":{}", self.port) }
+        if self.port == self.scheme.default_port { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 

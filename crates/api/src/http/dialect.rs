@@ -3,14 +3,12 @@
 use axum::{
     Json,
     extract::Request,
-    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    http::{StatusCode, header::CONTENT_TYPE},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::http::error_response::ErrorDetails;
+use crate::http::{error_response::ErrorDetails, json_types};
 
 /// Which interface a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +37,14 @@ impl ErrorDialect {
             return response;
         };
         let body = match self {
-            Self::Own => problem(response.status(), details),
-            Self::Sawtooth => Json(SawtoothErrorBody { error: details.into() }).into_response(),
-            Self::Scabbard => scabbard(response.status(), details),
+            Self::Own => {
+                let problem = Json(Problem::new(response.status(), details));
+                ([(CONTENT_TYPE, "application/problem+json")], problem).into_response()
+            }
+            Self::Sawtooth => Json(SawtoothErrorBody::new(details)).into_response(),
+            Self::Scabbard => {
+                Json(ScabbardErrorBody::new(response.status(), details)).into_response()
+            }
         };
         let (body_parts, body) = body.into_parts();
         if let Some(content_type) = body_parts.headers.get(CONTENT_TYPE) {
@@ -58,56 +61,34 @@ pub(crate) async fn write_errors(request: Request, next: Next) -> Response {
     dialect.write(next.run(request).await)
 }
 
-/// An error of our own interface: problem details (RFC 9457).
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Problem {
-    r#type: String,
-    title: &'static str,
-    status: u16,
-    detail: String,
-    code: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<String>,
-}
-
-fn problem(status: StatusCode, details: ErrorDetails) -> Response {
-    let ErrorDetails { code, title, message, link } = details;
-    let r#type = format!("urn:grid-batch:problem:{code}");
-    let problem = Problem { r#type, title, status: status.as_u16(), detail: message, code, link };
-    let content_type = HeaderValue::from_static("application/problem+json");
-    ([(CONTENT_TYPE, content_type)], Json(problem)).into_response()
-}
-
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SawtoothErrorBody {
-    error: SawtoothError,
-}
-
-#[derive(Serialize, ToSchema)]
-struct SawtoothError {
-    code: u16,
-    title: &'static str,
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<String>,
-}
-
-impl From<ErrorDetails> for SawtoothError {
-    fn from(details: ErrorDetails) -> Self {
-        let ErrorDetails { code, title, message, link } = details;
-        Self { code, title, message, link }
+json_types! {
+    /// An error of our own interface: problem details (RFC 9457).
+    pub(crate) struct Problem(http_status: StatusCode, details: ErrorDetails) {
+        r#type: String = format!("urn:grid-batch:problem:{}", details.code),
+        title: &'static str = details.title,
+        status: u16 = http_status.as_u16(),
+        detail: String = details.message,
+        code: u16 = details.code,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        link: Option<String> = details.link,
     }
-}
 
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ScabbardErrorBody {
-    code: String,
-    message: String,
-}
+    pub(crate) struct SawtoothErrorBody(details: ErrorDetails) {
+        error: SawtoothError = SawtoothError::new(details),
+    }
 
-fn scabbard(status: StatusCode, details: ErrorDetails) -> Response {
-    let code = status.as_u16().to_string();
-    Json(ScabbardErrorBody { code, message: details.message }).into_response()
+    struct SawtoothError(details: ErrorDetails) {
+        code: u16 = details.code,
+        title: &'static str = details.title,
+        message: String = details.message,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        link: Option<String> = details.link,
+    }
+
+    pub(crate) struct ScabbardErrorBody(http_status: StatusCode, details: ErrorDetails) {
+        code: String = http_status.as_u16().to_string(),
+        message: String = details.message,
+    }
 }
 
 #[cfg(test)]

@@ -57,6 +57,14 @@ pub(crate) fn read_json_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Ap
     read(Source::Json(fields))
 }
 
+/// Parses a parameter or field. The error of its type says which rule it breaks.
+pub(crate) fn parse_value<T: FromStr<Err: fmt::Display>>(
+    name: &'static str,
+    text: &str,
+) -> Result<T, ApiError> {
+    text.parse().map_err(|error: T::Err| ApiError::invalid_value(name, error.to_string()))
+}
+
 /// The names of the fields of a type.
 pub(crate) fn names_of<T: DeserializeOwned>() -> &'static [&'static str] {
     let unknown = Map::from_iter([(String::new(), Value::Null)]);

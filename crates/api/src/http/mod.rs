@@ -8,6 +8,7 @@ mod error;
 mod error_forms;
 mod error_response;
 mod fields;
+mod json_types;
 mod link;
 mod memory_budget;
 mod page;
@@ -25,8 +26,10 @@ pub(crate) use dialect::{ErrorDialect, write_errors};
 pub(crate) use error::{ApiError, Refusal, Refused, refusals};
 pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_schemas};
 pub(crate) use fields::{
-    NoParams, PageLimit, PageStart, Params, Time, names_of, read_json_object, read_params,
+    NoParams, PageLimit, PageStart, Params, Time, names_of, parse_value, read_json_object,
+    read_params,
 };
+pub(crate) use json_types::json_types;
 pub(crate) use link::{Links, push_ids};
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
 pub(crate) use page::{PageJson, PageParams};
@@ -34,4 +37,4 @@ pub(crate) use path_id::{PathId, parse_path_id, path_text};
 pub(crate) use query::Query;
 pub(crate) use request_error::RequestError;
 pub(crate) use server_error::{FailureCause, ServerError, random_failed};
-pub(crate) use states::parse_states;
+pub(crate) use states::{parse_states, parse_states_of};

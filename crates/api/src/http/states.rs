@@ -11,25 +11,32 @@ const ENDED: &str = "ended";
 
 /// The states in a list separated by commas, for a filter of batches.
 pub(crate) fn parse_states(text: &str) -> Result<BTreeSet<BatchState>, ApiError> {
-    let mut states = BTreeSet::new();
-    for name in text.split(',') {
-        let of = |ended: bool| move |state: &BatchState| state.is_terminal() == ended;
-        match name {
-            OPEN => states.extend(BatchState::ALL.into_iter().filter(of(false))),
-            ENDED => states.extend(BatchState::ALL.into_iter().filter(of(true))),
-            name => {
-                states.insert(BatchState::named(name).ok_or_else(|| unknown_state(name))?);
-            }
-        }
-    }
-    Ok(states)
+    parse_states_of(text, BatchState::ALL, BatchState::as_str, BatchState::is_terminal)
 }
 
-fn unknown_state(name: &str) -> ApiError {
-    let names = BatchState::ALL.map(BatchState::as_str).join(", ");
-    let rule = format!(
-        "it has {}; it must be one or several of {names}, {OPEN} and {ENDED}, separated by commas",
-        Excerpt::of(name)
-    );
-    ApiError::invalid_value("state", rule)
+/// The same for a filter of something else, which has these states.
+pub(crate) fn parse_states_of<S: Copy + Ord, const N: usize>(
+    text: &str,
+    all: [S; N],
+    name_of: fn(S) -> &'static str,
+    has_ended: fn(S) -> bool,
+) -> Result<BTreeSet<S>, ApiError> {
+    let mut states = BTreeSet::new();
+    for name in text.split(',') {
+        let is_meant = |state: &S| match name {
+            OPEN => !has_ended(*state),
+            ENDED => has_ended(*state),
+            name => name_of(*state) == name,
+        };
+        let meant: Vec<S> = all.into_iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            let (given, names) = (Excerpt::of(name), all.map(name_of).join(", "));
+            let rule = format!(
+                "it has {given}; it must be one or several of {names}, {OPEN} and {ENDED}, separated by commas"
+            );
+            return Err(ApiError::invalid_value("state", rule));
+        }
+        states.extend(meant);
+    }
+    Ok(states)
 }

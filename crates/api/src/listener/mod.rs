@@ -14,7 +14,7 @@ use std::{
 use tokio::runtime::Handle;
 
 pub use address::{ListenAddress, ListenAddressError};
-pub(crate) use stream::{AcceptedConnection, Stream};
+pub(crate) use stream::AcceptedConnection;
 pub use tls::{TlsCertificate, TlsError};
 pub use unix_socket::UnixSocket;
 
@@ -26,20 +26,19 @@ pub struct ApiListener(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Tcp(TcpListener),
-    Tls(TcpListener, TlsCertificate),
+    Tcp(TcpListener, Option<TlsCertificate>),
     Unix(UnixSocket),
 }
 
 impl ApiListener {
     /// Connections without encryption.
     pub fn tcp(listener: TcpListener) -> Self {
-        Self(Kind::Tcp(listener))
+        Self(Kind::Tcp(listener, None))
     }
 
     /// Connections over TLS.
     pub fn tls(listener: TcpListener, certificate: TlsCertificate) -> Self {
-        Self(Kind::Tls(listener, certificate))
+        Self(Kind::Tcp(listener, Some(certificate)))
     }
 
     /// Connections of this machine.
@@ -49,7 +48,7 @@ impl ApiListener {
 
     pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
         match &self.0 {
-            Kind::Tcp(listener) | Kind::Tls(listener, _) => listener.local_addr().ok(),
+            Kind::Tcp(listener, _) => listener.local_addr().ok(),
             Kind::Unix(_) => None,
         }
     }
@@ -57,14 +56,11 @@ impl ApiListener {
     /// Has the runtime tell of connections.
     pub(crate) fn register(self, runtime: &Handle) -> io::Result<RegisteredListener> {
         let _entered = runtime.enter();
-        let tcp = |listener: TcpListener| {
-            listener.set_nonblocking(true)?;
-            tokio::net::TcpListener::from_std(listener)
-        };
         Ok(match self.0 {
-            Kind::Tcp(listener) => RegisteredListener::Tcp(tcp(listener)?, None),
-            Kind::Tls(listener, certificate) => {
-                RegisteredListener::Tcp(tcp(listener)?, Some(certificate))
+            Kind::Tcp(listener, certificate) => {
+                listener.set_nonblocking(true)?;
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                RegisteredListener::Tcp(listener, certificate)
             }
             Kind::Unix(socket) => {
                 let listener = tokio::net::UnixListener::from_std(socket.try_clone()?)?;
@@ -102,12 +98,12 @@ impl RegisteredListener {
                         is_encrypted: certificate.is_some(),
                     };
                     let tls = certificate.as_ref().map(TlsCertificate::acceptor);
-                    AcceptedConnection { stream: Stream::Tcp(stream), tls, peer }
+                    AcceptedConnection { stream: Box::new(stream), tls, peer }
                 })
             }
             Self::Unix { listener, .. } => listener.poll_accept(context).map_ok(|(stream, _)| {
                 let peer = ConnectionPeer { address: None, own_address: None, is_encrypted: false };
-                AcceptedConnection { stream: Stream::Unix(stream), tls: None, peer }
+                AcceptedConnection { stream: Box::new(stream), tls: None, peer }
             }),
         }
     }

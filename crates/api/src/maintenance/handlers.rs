@@ -136,17 +136,13 @@ async fn run<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let maintenance = Arc::clone(&context.store.store);
     let failed = |error| match error {
-        MaintenanceError::Refused(reason) => MaintenanceRefused(reason).into(),
         MaintenanceError::Failed(error) => ApiError::write_failed(error),
+        refused => refused.into(),
     };
     context.store.writes.run(move || work(&*maintenance).map_err(failed)).await
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-struct MaintenanceRefused(String);
-
-impl Refused for MaintenanceRefused {
+impl Refused for MaintenanceError {
     fn refusal(&self) -> Refusal {
         Refusal::ACTION_REFUSED
     }

@@ -12,7 +12,7 @@ use super::{
     being_sent::{BatchSendingWait, SendingWait, WaitSeconds},
     context::OperatorContext,
     json::DoneJson,
-    requests::{BatchAction, BatchEnd, EndRequest},
+    requests::{AttemptActionRequest, BatchEnd, EndRequest},
 };
 use crate::{
     access::Caller,
@@ -43,7 +43,7 @@ pub(super) async fn end_batch(
         BatchEnd::Committed => OperatorVerb::EndCommitted,
         BatchEnd::Invalid => OperatorVerb::EndInvalid,
     };
-    let action = BatchAction { reason, dry_run, attempt };
+    let action = AttemptActionRequest { reason, dry_run, attempt };
     act_on_batch(&context, path, &request, verb, action).await
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn act_on_batch(
     path: PathId,
     request: &Parts,
     verb: OperatorVerb,
-    BatchAction { reason, dry_run, attempt }: BatchAction,
+    AttemptActionRequest { reason, dry_run, attempt }: AttemptActionRequest,
 ) -> Answer {
     let (service_id, wait) = if verb.stops_sending() {
         let BatchSendingWait { service_id, wait } = read_params(request)?;

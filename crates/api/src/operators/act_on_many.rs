@@ -9,7 +9,7 @@ use axum::{
 };
 use grid_batch_core::batches::StoredBatch;
 use grid_batch_core::operators::{OperatorTarget, OperatorVerb};
-use grid_batch_core::queries::ListCursor;
+use grid_batch_core::queries::{BatchSelection, ListCursor};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,13 +17,12 @@ use super::{
     act_on_each::{Acted, act_on_each},
     context::OperatorContext,
     json::{DoneJson, RefusedJson},
-    list::parse_verb,
     requests::{BatchRequest, FilterRequest, ManyRequest},
-    selection::{Selected, Selection},
+    selection::{find_selected, read_filter},
 };
 use crate::{
     access::Caller,
-    http::{ApiError, PageLimit, PageStart, Problems},
+    http::{ApiError, PageLimit, PageStart, Problems, parse_value},
 };
 
 /// How many batches a request names at most.
@@ -56,7 +55,7 @@ pub(super) struct ManyJson {
 /// Which batches a request is about.
 enum Targets {
     Named(Vec<OperatorTarget>),
-    Selected { selection: Selection, after: Option<ListCursor>, limit: usize },
+    Selected { selection: BatchSelection, after: Option<ListCursor>, limit: usize },
 }
 
 /// `POST /v1/batches/actions`: a verb about many batches, each in a commit of its own.
@@ -107,7 +106,7 @@ impl Targets {
                 return Err(ApiError::invalid_value("filter", rule));
             }
             (0, Some(filter)) => {
-                let selection = Selection::read(filter)?;
+                let selection = read_filter(filter)?;
                 let after = after.map(PageStart::cursor).transpose()?;
                 let PageLimit(limit) = limit.unwrap_or_default();
                 return Ok(Self::Selected { selection, after, limit });
@@ -127,7 +126,9 @@ impl Targets {
     /// Refuses a caller that may not act on all of them.
     fn check(&self, caller: &Caller) -> Result<(), ApiError> {
         match self {
-            Self::Selected { selection, .. } => caller.check_selected(selection.service_id()),
+            Self::Selected { selection, .. } => {
+                caller.check_selected(selection.service_id.as_ref())
+            }
             Self::Named(targets) => {
                 targets.iter().try_for_each(|target| caller.check_selected(target.service_id()))
             }
@@ -142,7 +143,7 @@ impl Targets {
         match self {
             Self::Named(targets) => Ok((targets, None)),
             Self::Selected { selection, after, limit } => {
-                let Selected { batches, next } = selection.find(&*context.queries, after, limit)?;
+                let (batches, next) = find_selected(&selection, &*context.queries, after, limit)?;
                 Ok((batches.into_iter().map(target_of).collect(), next))
             }
         }
@@ -159,7 +160,7 @@ fn target(batch: &BatchRequest) -> Result<OperatorTarget, ApiError> {
 }
 
 fn parse_possible_verb(text: &str) -> Result<OperatorVerb, ApiError> {
-    let verb = parse_verb(text)?;
+    let verb: OperatorVerb = parse_value("verb", text)?;
     if VERBS.contains(&verb) {
         return Ok(verb);
     }

@@ -11,36 +11,24 @@ use crate::{
 };
 
 /// How many actions are carried out at once.
-const WRITES: usize = 4;
+pub(crate) const WRITES: usize = 4;
 /// How many requests about many batches are. They take long, and a pause must not wait for them.
-const MANY: usize = 2;
+pub(crate) const MANY: usize = 2;
 
 /// Calls back the batches that this instance has taken and not sent, and that an operator has stopped since.
 pub(crate) type RecallFn = dyn Fn() + Send + Sync;
 
 /// What the handlers of operators need.
 pub(crate) struct OperatorContext {
-    pub(super) api: Arc<ApiState>,
-    pub(super) queries: Arc<dyn BatchQueryStore>,
-    pub(super) store: SharedStore<dyn OperatorStore>,
-    pub(super) writes_of_many: StoreAccess,
-    stored: StoredCallback,
-    pub(super) recall: Arc<RecallFn>,
+    pub(crate) api: Arc<ApiState>,
+    pub(crate) queries: Arc<dyn BatchQueryStore>,
+    pub(crate) store: SharedStore<dyn OperatorStore>,
+    pub(crate) writes_of_many: StoreAccess,
+    pub(crate) stored: StoredCallback,
+    pub(crate) recall: Arc<RecallFn>,
 }
 
 impl OperatorContext {
-    pub(crate) fn new(
-        api: Arc<ApiState>,
-        queries: Arc<dyn BatchQueryStore>,
-        store: Arc<dyn OperatorStore>,
-        stored: StoredCallback,
-        recall: Arc<RecallFn>,
-    ) -> Self {
-        let writes_of_many = api.store(Arc::clone(&store), MANY).writes;
-        let store = api.store(store, WRITES);
-        Self { api, queries, store, writes_of_many, stored, recall }
-    }
-
     /// The one batch that is named and that the caller may act on.
     pub(super) fn find(&self, named: &NamedBatch) -> Result<StoredBatch, ApiError> {
         named.find_in(&*self.queries).map_err(|error| match error.get() {

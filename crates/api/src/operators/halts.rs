@@ -2,26 +2,25 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use grid_batch_core::queries::{Halt, HaltCursor};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::OperatorContext;
 use crate::{
     access::Caller,
-    http::{ApiError, PageJson, PageParams, PageStart, Params, Problems},
+    http::{ApiError, PageJson, PageParams, PageStart, Params, Problems, json_types},
 };
 
-/// An invalid batch that stops others until an operator decides.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct HaltJson {
-    service_id: String,
-    batch_id: String,
-    attempts: u32,
-    stored_at: String,
-    last_error: Option<String>,
-    stops_since: String,
-    /// An operator has ended what follows it, and that is not done.
-    following_ends: bool,
+json_types! {
+    /// An invalid batch that stops others until an operator decides.
+    pub(super) struct HaltJson(halt: Halt) {
+        service_id: String = halt.batch.service_id.to_string(),
+        batch_id: String = halt.batch.batch_id.to_string(),
+        attempts: u32 = halt.batch.progress.attempts,
+        stored_at: String = halt.batch.created_at.rfc3339(),
+        last_error: Option<String> = halt.batch.last_error,
+        stops_since: String = halt.since.rfc3339(),
+        /// An operator has ended what follows it, and that is not done.
+        following_ends: bool = halt.is_ending,
+    }
 }
 
 /// `GET /v1/halts`: the invalid batches that stop others, by service and in order.
@@ -39,19 +38,5 @@ pub(super) async fn get(
     let after: Option<HaltCursor> = after.map(PageStart::cursor).transpose()?;
     let halts = context.store.read(move |store| store.halts(after.as_ref(), limit.0 + 1)).await?;
     let cursor = |last: &Halt| HaltCursor::after(last).to_string();
-    Ok(Json(PageJson::cut(halts, limit, cursor, HaltJson::from)))
-}
-
-impl From<Halt> for HaltJson {
-    fn from(Halt { batch, since, is_ending, .. }: Halt) -> Self {
-        Self {
-            service_id: batch.service_id.to_string(),
-            batch_id: batch.batch_id.to_string(),
-            attempts: batch.progress.attempts,
-            stored_at: batch.created_at.rfc3339(),
-            last_error: batch.last_error,
-            stops_since: since.rfc3339(),
-            following_ends: is_ending,
-        }
-    }
+    Ok(Json(PageJson::cut(halts, limit, cursor, HaltJson::new)))
 }

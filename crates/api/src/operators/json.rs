@@ -4,114 +4,96 @@ use grid_batch_core::claims::{InstanceId, SubmittedBatch};
 use grid_batch_core::operators::{
     ActionEffect, OperatorAction, OperatorTarget, OperatorVerb, RecordedAction,
 };
-use serde::Serialize;
-use utoipa::ToSchema;
 
-/// What an action is about.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct TargetJson {
-    target: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    batch_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempt: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance_id: Option<String>,
-    /// The id of the token or webhook.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target_id: Option<String>,
-}
+use crate::http::json_types;
 
-impl From<&OperatorTarget> for TargetJson {
-    fn from(target: &OperatorTarget) -> Self {
-        let batch = target.batch();
-        Self {
-            target: target.kind(),
-            service_id: target.service_id().map(ServiceId::to_string),
-            batch_id: batch.map(|(id, _)| id.to_string()),
-            attempt: batch.and_then(|(_, attempt)| attempt),
-            instance_id: target.instance().map(InstanceId::to_string),
-            target_id: target.other_id(),
-        }
+/// How many of the batches that are being sent are shown.
+const MOST_SENT: usize = 100;
+
+json_types! {
+    /// What an action is about.
+    pub(super) struct TargetJson(about: &OperatorTarget) {
+        target: &'static str = about.kind(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        service_id: Option<String> = about.service_id().map(ServiceId::to_string),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batch_id: Option<String> = about.batch().map(|(id, _)| id.to_string()),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32> = about.batch().and_then(|(_, attempt)| attempt),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instance_id: Option<String> = about.instance().map(InstanceId::to_string),
+        /// The id of the token or webhook.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target_id: Option<String> = about.other_id(),
     }
-}
 
-/// What something was and is, in words.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ChangedJson {
-    from: String,
-    to: String,
-}
-
-/// The batches that were being sent when the target was paused, drained or held. No others are sent.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct BeingSentJson {
-    /// How many.
-    count: usize,
-    /// The first hundred of them.
-    batches: Vec<SentBatchJson>,
-}
-
-/// A batch that is being sent.
-#[derive(Debug, Serialize, ToSchema)]
-struct SentBatchJson {
-    service_id: String,
-    batch_id: String,
-    attempt: u32,
-}
-
-impl BeingSentJson {
-    const MOST: usize = 100;
-
-    pub(super) fn new(batches: &[SubmittedBatch]) -> Self {
-        let batch = |batch: &SubmittedBatch| SentBatchJson {
-            service_id: batch.service_id.to_string(),
-            batch_id: batch.batch_id.to_string(),
-            attempt: batch.attempt_id.attempt,
-        };
-        let count = batches.len();
-        Self { count, batches: batches.iter().take(Self::MOST).map(batch).collect() }
+    /// What something was and is, in words.
+    pub(super) struct ChangedJson(before: String, after: String) {
+        from: String = before,
+        to: String = after,
     }
-}
 
-/// An action that is done, or would be.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct DoneJson {
-    verb: &'static str,
-    dry_run: bool,
-    #[serde(flatten)]
-    target: TargetJson,
-    changed: ChangedJson,
-    /// The state of the batch now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'static str>,
-    /// What follows from it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<&'static str>,
-    /// Of a pause, a drain and a hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    being_sent: Option<BeingSentJson>,
+    /// The batches that were being sent when the target was paused, drained or held. No others are sent.
+    pub(super) struct BeingSentJson(sent: &[SubmittedBatch]) {
+        /// How many.
+        count: usize = sent.len(),
+        /// The first hundred of them.
+        batches: Vec<SentBatchJson> = sent.iter().take(MOST_SENT).map(SentBatchJson::new).collect(),
+    }
+
+    /// A batch that is being sent.
+    struct SentBatchJson(batch: &SubmittedBatch) {
+        service_id: String = batch.service_id.to_string(),
+        batch_id: String = batch.batch_id.to_string(),
+        attempt: u32 = batch.attempt_id.attempt,
+    }
+
+    /// An action that is done, or would be.
+    pub(super) struct DoneJson(
+        action: &OperatorAction,
+        effect: ActionEffect,
+        sent: Option<BeingSentJson>,
+    ) {
+        verb: &'static str = action.verb.as_str(),
+        dry_run: bool = action.dry_run,
+        #[serde(flatten)]
+        target: TargetJson = TargetJson::new(&action.target),
+        changed: ChangedJson = ChangedJson::new(effect.before, effect.after),
+        /// The state of the batch now.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        state: Option<&'static str> = effect.state.map(BatchState::as_str),
+        /// What follows from it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<&'static str> = note(action.verb, effect.state),
+        /// Of a pause, a drain and a hold.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        being_sent: Option<BeingSentJson> = sent,
+    }
+
+    /// An action that was refused.
+    pub(super) struct RefusedJson(about: &OperatorTarget, why: String) {
+        #[serde(flatten)]
+        target: TargetJson = TargetJson::new(about),
+        reason: String = why,
+    }
+
+    /// An action of the log.
+    pub(crate) struct RecordedJson(recorded: RecordedAction) {
+        id: i64 = recorded.id,
+        acted_at: String = recorded.acted_at.rfc3339_micros(),
+        actor: String = recorded.action.operator.name,
+        source: &'static str = recorded.action.operator.source.as_str(),
+        /// The instance that was asked.
+        instance: Option<String> = recorded.action.operator.instance.map(|id| id.to_string()),
+        verb: &'static str = recorded.action.verb.as_str(),
+        #[serde(flatten)]
+        target: TargetJson = TargetJson::new(&recorded.action.target),
+        reason: Option<String> = recorded.action.reason,
+        changed: ChangedJson = ChangedJson::new(recorded.before, recorded.after),
+    }
 }
 
 impl DoneJson {
-    pub(super) fn new(
-        action: &OperatorAction,
-        effect: ActionEffect,
-        being_sent: Option<BeingSentJson>,
-    ) -> Self {
-        Self {
-            verb: action.verb.as_str(),
-            dry_run: action.dry_run,
-            target: TargetJson::from(&action.target),
-            state: effect.state.map(BatchState::as_str),
-            note: note(action.verb, &effect),
-            changed: ChangedJson { from: effect.before, to: effect.after },
-            being_sent,
-        }
-    }
-
     /// Adds what follows from a decision if the ledger may have had the batch.
     pub(super) fn with_late_arrival(mut self) -> Self {
         self.note = Some(
@@ -132,8 +114,8 @@ impl DoneJson {
 }
 
 /// What follows from an action, for a person.
-fn note(verb: OperatorVerb, effect: &ActionEffect) -> Option<&'static str> {
-    Some(match (verb, effect.state?) {
+fn note(verb: OperatorVerb, state: Option<BatchState>) -> Option<&'static str> {
+    Some(match (verb, state?) {
         (OperatorVerb::Hold, BatchState::Submitting) => {
             "it goes back within a second, unless it is being sent already"
         }
@@ -150,51 +132,4 @@ fn note(verb: OperatorVerb, effect: &ActionEffect) -> Option<&'static str> {
         }
         _ => return None,
     })
-}
-
-/// An action that was refused.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RefusedJson {
-    #[serde(flatten)]
-    target: TargetJson,
-    reason: String,
-}
-
-impl RefusedJson {
-    pub(super) fn new(target: &OperatorTarget, reason: String) -> Self {
-        Self { target: TargetJson::from(target), reason }
-    }
-}
-
-/// An action of the log.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RecordedJson {
-    id: i64,
-    acted_at: String,
-    actor: String,
-    source: &'static str,
-    /// The instance that was asked.
-    instance: Option<String>,
-    verb: &'static str,
-    #[serde(flatten)]
-    target: TargetJson,
-    reason: Option<String>,
-    changed: ChangedJson,
-}
-
-impl From<RecordedAction> for RecordedJson {
-    fn from(recorded: RecordedAction) -> Self {
-        let RecordedAction { id, acted_at, action, before, after } = recorded;
-        Self {
-            id,
-            acted_at: acted_at.rfc3339_micros(),
-            actor: action.operator.name,
-            source: action.operator.source.as_str(),
-            instance: action.operator.instance.map(|instance| instance.to_string()),
-            verb: action.verb.as_str(),
-            target: TargetJson::from(&action.target),
-            reason: action.reason,
-            changed: ChangedJson { from: before, to: after },
-        }
-    }
 }

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use grid_batch_core::operators::{ActionFilter, OperatorVerb, OperatorVerbError, RecordedAction};
+use grid_batch_core::operators::{ActionFilter, RecordedAction};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{context::OperatorContext, json::RecordedJson};
 use crate::{
     access::Caller,
-    http::{ApiError, PageJson, PageLimit, PageStart, Params, Problems},
+    http::{ApiError, PageJson, PageLimit, PageStart, Params, Problems, parse_value},
 };
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -43,7 +43,7 @@ pub(super) async fn get(
 ) -> Result<Json<PageJson<RecordedJson>>, ApiError> {
     let filter = ActionFilter {
         operator: params.actor,
-        verb: params.verb.as_deref().map(parse_verb).transpose()?,
+        verb: params.verb.as_deref().map(|verb| parse_value("verb", verb)).transpose()?,
         service_id: params.service_id.as_deref().map(str::parse).transpose()?,
         batch_id: params.batch_id.as_deref().map(str::parse).transpose()?,
     };
@@ -52,10 +52,5 @@ pub(super) async fn get(
     let limit = params.limit;
     let read = context.store.read(move |store| store.actions(&filter, before, limit.0 + 1));
     let cursor = |last: &RecordedAction| last.id.to_string();
-    Ok(Json(PageJson::cut(read.await?, limit, cursor, RecordedJson::from)))
-}
-
-pub(super) fn parse_verb(text: &str) -> Result<OperatorVerb, ApiError> {
-    let invalid = |error: OperatorVerbError| ApiError::invalid_value("verb", error.to_string());
-    text.parse().map_err(invalid)
+    Ok(Json(PageJson::cut(read.await?, limit, cursor, RecordedJson::new)))
 }

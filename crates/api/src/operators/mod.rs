@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use context::{OperatorContext, RecallFn};
+pub(crate) use context::{MANY, OperatorContext, RecallFn, WRITES};
 pub(crate) use json::RecordedJson;
 
 /// The routes of operators.

@@ -14,12 +14,12 @@ use crate::{
 #[derive(Deserialize, ToSchema)]
 pub(super) struct AttemptActionRequest {
     /// Why, for the log.
-    reason: String,
+    pub(super) reason: String,
     /// Says what would change, and changes nothing.
-    dry_run: Option<bool>,
+    pub(super) dry_run: Option<bool>,
     /// The attempt that you looked at; 0 for a batch that was never tried.
     #[schema(value_type = u32)]
-    attempt: Option<u32>,
+    pub(super) attempt: Option<u32>,
 }
 
 /// A decision about how a batch has ended.
@@ -44,22 +44,9 @@ pub(super) enum BatchEnd {
     Invalid,
 }
 
-/// What is asked for a batch.
-pub(super) struct BatchAction {
-    pub(super) reason: String,
-    pub(super) dry_run: Option<bool>,
-    pub(super) attempt: Option<u32>,
-}
-
-impl From<ActionRequest> for BatchAction {
+impl From<ActionRequest> for AttemptActionRequest {
     fn from(ActionRequest { reason, dry_run }: ActionRequest) -> Self {
         Self { reason, dry_run, attempt: None }
-    }
-}
-
-impl From<AttemptActionRequest> for BatchAction {
-    fn from(AttemptActionRequest { reason, dry_run, attempt }: AttemptActionRequest) -> Self {
-        Self { reason, dry_run, attempt }
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::{
     body::Body,
     extract::Request,
-    http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
+    http::{HeaderValue, Method, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
@@ -24,12 +24,11 @@ use crate::{
 const BODY_LIMIT: usize = 256 * 1024;
 
 /// The headers of the client that may concern a node.
-const HEADERS: [HeaderName; 2] =
-    [header::CONTENT_TYPE, HeaderName::from_static("splinterprotocolversion")];
+const HEADERS: [&str; 2] = ["content-type", "splinterprotocolversion"];
 
 impl Forwarding {
     /// The answer of a node, or the error if the path is not one of the ledger's.
-    pub(super) async fn answer(
+    pub(crate) async fn answer(
         &self,
         request: Request,
         refused: ApiError,
@@ -77,10 +76,9 @@ impl Forwarding {
             discard_body(&request.headers, body);
             None
         };
-        let given = |name: &HeaderName| {
-            Some((name_of(name)?, request.headers.get(name)?.to_str().ok()?.to_owned()))
-        };
-        let mut headers: Vec<_> = HEADERS.iter().filter_map(given).collect();
+        let given =
+            |name: &'static str| Some((name, request.headers.get(name)?.to_str().ok()?.to_owned()));
+        let mut headers: Vec<_> = HEADERS.into_iter().filter_map(given).collect();
         let is_listed = Caller::of(request)?.has_listed_key();
         let token = cylinder_token(&request.headers).filter(|_| !is_listed);
         headers.extend(token.map(|token| ("authorization", format!("Bearer Cylinder:{token}"))));
@@ -118,11 +116,6 @@ fn with_place(body: BodyParts, place: OwnedSemaphorePermit) -> BodyParts {
         let _place = &place;
         part
     }))
-}
-
-/// The name as the constants of requests have it.
-fn name_of(name: &HeaderName) -> Option<&'static str> {
-    ["content-type", "splinterprotocolversion"].into_iter().find(|other| name == other)
 }
 
 fn respond(answer: ForwardedResponse) -> Response {

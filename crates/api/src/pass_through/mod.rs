@@ -7,14 +7,13 @@ mod forwarded_statuses;
 mod open_resource;
 mod socket;
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use axum::{extract::Request, response::Response};
 use grid_batch_core::ledger::Ledger;
 use grid_batch_core::queries::BatchQueryStore;
 use tokio::sync::Semaphore;
 
-use crate::{http::ApiError, state::ApiState};
+use crate::state::ApiState;
 
 pub(crate) use error::ForwardError;
 
@@ -41,23 +40,5 @@ impl Forwarding {
         let (api, store) = (Arc::clone(api), Arc::clone(store));
         let (places, answers) = (Semaphore::new(CONCURRENT), Arc::new(Semaphore::new(ANSWERS)));
         Self { api, to, store, places, answers }
-    }
-}
-
-type Answer = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
-
-/// A handler for requests that nothing here serves. `refused` is the answer to those that the ledger does
-/// not serve either.
-pub(crate) fn fallback(
-    nodes: &Arc<Forwarding>,
-    refused: fn(&Request) -> ApiError,
-) -> impl Fn(Request) -> Answer + Clone + Send + Sync + 'static {
-    let nodes = Arc::clone(nodes);
-    move |request| {
-        let nodes = Arc::clone(&nodes);
-        Box::pin(async move {
-            let refused = refused(&request);
-            nodes.answer(request, refused).await
-        })
     }
 }

@@ -30,9 +30,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
     /// Takes one. The error is the time until there is one.
     pub(crate) fn take(&self, key: &K, now: MonotonicTime) -> Result<(), Duration> {
         self.with(key, now, |available, per_second| {
-            if *available < 1.0 {
-                return Err(Duration::from_secs_f64((1.0 - *available) / per_second));
-            }
+            check_one(*available, per_second)?;
             *available -= 1.0;
             Ok(())
         })
@@ -40,13 +38,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 
     /// Whether there is one.
     pub(crate) fn has_one(&self, key: &K, now: MonotonicTime) -> Result<(), Duration> {
-        self.with(key, now, |available, per_second| {
-            if *available < 1.0 {
-                Err(Duration::from_secs_f64((1.0 - *available) / per_second))
-            } else {
-                Ok(())
-            }
-        })
+        self.with(key, now, |available, per_second| check_one(*available, per_second))
     }
 
     /// Takes these, also if there are not so many.
@@ -65,6 +57,13 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
         bucket.at = now;
         work(&mut bucket.available, per_second)
     }
+}
+
+fn check_one(available: f64, per_second: f64) -> Result<(), Duration> {
+    if available < 1.0 {
+        return Err(Duration::from_secs_f64((1.0 - available) / per_second));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -70,8 +70,10 @@ impl Rates {
     }
 
     /// The same for a service.
-    pub(crate) fn begin_of_service(&self, service_id: &ServiceId) -> Result<(), Duration> {
-        self.services.as_ref().map_or(Ok(()), |services| services.take(service_id, self.time()))
+    pub(crate) fn begin_of_service(&self, service_id: &ServiceId) -> Result<(), LimitError> {
+        let Some(services) = &self.services else { return Ok(()) };
+        let over_rate = |wait| LimitError::RateOfService { service_id: service_id.clone(), wait };
+        services.take(service_id, self.time()).map_err(over_rate)
     }
 
     /// Counts the batches of a request after the first, which was counted. They are not refused any more,

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Request, State},
-    http::{HeaderValue, header::CONTENT_TYPE},
+    extract::State,
+    http::{header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse, Response},
 };
 
@@ -27,9 +27,8 @@ use crate::{
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Response, ApiError> {
-    let (request, _) = request.into_parts();
     let params: BatchParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let batch = context.find(&named).await?;
@@ -38,6 +37,5 @@ pub(super) async fn get(
     // Retention may have removed it since it was found.
     let missing = || BatchRequestError::BatchNotFound(named.id.to_string());
     let bytes = context.api.read(read).await?.ok_or_else(missing)?;
-    let content_type = HeaderValue::from_static("application/octet-stream");
-    Ok(([(CONTENT_TYPE, content_type)], bytes).into_response())
+    Ok(([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }

@@ -1,9 +1,6 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_core::batches::StoredBatch;
 use grid_batch_core::operators::{ActionFilter, RecordedAction};
 use grid_batch_core::queries::BatchDetails;
@@ -49,9 +46,8 @@ pub(super) struct DetailsParams {
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<DetailsJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let params: DetailsParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let wait = requested_wait(params.wait.as_deref(), context.api.options.status_wait_limit);

@@ -1,9 +1,6 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_core::queries::ListedBatch;
 
 use super::{
@@ -27,9 +24,8 @@ use crate::{
 )]
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<PageJson<BatchJson>>, ApiError> {
-    let (request, _) = request.into_parts();
     let list = ListQuery::new(read_params(&request)?, context.api.clock.now())?;
     Caller::of(&request)?.check_selected(list.selection.service_id.as_ref())?;
     let pages = Arc::clone(&context.batches);
@@ -38,7 +34,7 @@ pub(super) async fn get(
     let links = context.api.links(&request);
     let json = |listed: ListedBatch| {
         let ListedBatch { batch, label, error } = listed;
-        BatchJson::new(batch, label.as_ref(), error, &links)
+        BatchJson::new(&batch, label.as_ref(), error, &links)
     };
     let next = page.next.map(|next| next.to_string());
     Ok(Json(PageJson { next, ..PageJson::all(page.batches, json) }))

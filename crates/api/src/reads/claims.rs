@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{ReadContext, service_json::InstanceJson};
-use crate::http::{ApiError, PageJson, PageLimit, PageStart, Params, Problems};
+use crate::http::{ApiError, PageJson, PageLimit, PageStart, Params, Problems, json_types};
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ClaimsJson {
@@ -17,11 +17,12 @@ pub(super) struct ClaimsJson {
     page: PageJson<ClaimJson>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct ClaimJson {
-    service_id: String,
-    instance_id: Option<String>,
-    epoch: u64,
+json_types! {
+    struct ClaimJson(claim: OwnedService) {
+        service_id: String = claim.service_id.to_string(),
+        instance_id: Option<String> = claim.instance_id.map(|id| id.to_string()),
+        epoch: u64 = claim.epoch,
+    }
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -60,16 +61,8 @@ pub(super) async fn get(
     };
     let (instances, claims) = context.api.read(read).await?;
     let now = context.api.clock.now();
-    let instances = instances.into_iter().map(|instance| InstanceJson::new(instance, now));
+    let instances = instances.iter().map(|instance| InstanceJson::new(instance, now));
     let cursor = |last: &OwnedService| last.service_id.to_string();
     let page = PageJson::cut(claims, limit, cursor, ClaimJson::new);
     Ok(Json(ClaimsJson { instances: instances.collect(), page }))
-}
-
-impl ClaimJson {
-    fn new(claim: OwnedService) -> Self {
-        let OwnedService { service_id, instance_id, epoch } = claim;
-        let instance_id = instance_id.map(|instance_id| instance_id.to_string());
-        Self { service_id: service_id.to_string(), instance_id, epoch }
-    }
 }

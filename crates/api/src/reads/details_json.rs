@@ -1,7 +1,7 @@
 use axum::http::request::Parts;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::Timestamp;
-use grid_batch_core::batches::{BatchState, Deadline, Receipt};
+use grid_batch_core::batches::{BatchState, Deadline, Receipt, StoredBatch};
 use grid_batch_core::queries::{BatchDetails, CommitAfterInvalid, FailedAttempt};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     batches::{KnownWaits, WaitJson},
+    http::{Links, json_types},
     operators::RecordedJson,
 };
 
@@ -40,45 +41,42 @@ struct DeadlineJson {
     height: Option<u64>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct AttemptJson {
-    attempt: u32,
-    submitted_at: Option<String>,
-    ended_at: String,
-    outcome: String,
-    error: Option<String>,
-    next_try_at: Option<String>,
-}
+json_types! {
+    struct AttemptJson(failed: FailedAttempt) {
+        attempt: u32 = failed.attempt,
+        submitted_at: Option<String> = failed.submitted_at.map(Timestamp::rfc3339_micros),
+        ended_at: String = failed.ended_at.rfc3339_micros(),
+        outcome: String = failed.outcome,
+        error: Option<String> = failed.error,
+        next_try_at: Option<String> = failed.next_try_at.map(Timestamp::rfc3339_micros),
+    }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct ReceiptJson {
-    transaction_id: Option<String>,
-    message: String,
-    /// In base64.
-    data: String,
-}
+    struct ReceiptJson(receipt: Receipt) {
+        transaction_id: Option<String> = receipt.transaction_id.map(|id| id.to_string()),
+        message: String = receipt.error_message,
+        /// In base64.
+        data: String = BASE64_STANDARD.encode(&receipt.error_data),
+    }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct CommitJson {
-    reported_at: String,
-    source: String,
-}
+    struct CommitJson(report: CommitAfterInvalid) {
+        reported_at: String = report.reported_at.rfc3339_micros(),
+        source: String = report.source,
+    }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct HistoryJson {
-    at: String,
-    kind: &'static str,
-    state: Option<&'static str>,
-    attempt: Option<u32>,
-    detail: Option<String>,
-    instance: Option<String>,
-}
+    struct HistoryJson(entry: HistoryEntry) {
+        at: String = entry.at.rfc3339_micros(),
+        kind: &'static str = entry.kind.as_str(),
+        state: Option<&'static str> = entry.state.map(BatchState::as_str),
+        attempt: Option<u32> = entry.attempt,
+        detail: Option<String> = entry.detail,
+        instance: Option<String> = entry.instance,
+    }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct LinksJson {
-    bytes: String,
-    explain: String,
-    service: String,
+    struct LinksJson(batch: &StoredBatch, links: &Links<'_>) {
+        bytes: String = links.batch(&batch.batch_id, "/bytes", &batch.service_id),
+        explain: String = links.batch(&batch.batch_id, "/explain", &batch.service_id),
+        service: String = links.service(&batch.service_id),
+    }
 }
 
 impl DetailsJson {
@@ -94,14 +92,9 @@ impl DetailsJson {
         let first_reason = receipts.first().map(|receipt| receipt.error_message.clone());
         let error = first_reason.or_else(|| batch.last_error.clone());
         let links = context.api.links(request);
-        let part = |part| links.batch(&batch.batch_id, part, &batch.service_id);
         Self {
-            links: LinksJson {
-                bytes: part("/bytes"),
-                explain: part("/explain"),
-                service: links.service(&batch.service_id),
-            },
-            batch: BatchJson::new(batch, label.as_ref(), error, &links),
+            links: LinksJson::new(&batch, &links),
+            batch: BatchJson::new(&batch, label.as_ref(), error, &links),
             transaction_ids: details.transaction_ids.iter().map(ToString::to_string).collect(),
             deadline: details.deadline.map(DeadlineJson::new),
             wait,
@@ -109,7 +102,7 @@ impl DetailsJson {
             receipts: receipts.into_iter().map(ReceiptJson::new).collect(),
             commit_after_invalid: details.commit_after_invalid.map(CommitJson::new),
             history: history.into_iter().map(HistoryJson::new).collect(),
-            operator_actions: actions.into_iter().map(RecordedJson::from).collect(),
+            operator_actions: actions.into_iter().map(RecordedJson::new).collect(),
         }
     }
 }
@@ -120,44 +113,5 @@ impl DeadlineJson {
             Deadline::Time(time) => Self { time: Some(time.rfc3339_micros()), height: None },
             Deadline::Height(height) => Self { time: None, height: Some(height) },
         }
-    }
-}
-
-impl AttemptJson {
-    fn new(attempt: FailedAttempt) -> Self {
-        let FailedAttempt { attempt, submitted_at, ended_at, outcome, error, next_try_at } =
-            attempt;
-        Self {
-            attempt,
-            submitted_at: submitted_at.map(Timestamp::rfc3339_micros),
-            ended_at: ended_at.rfc3339_micros(),
-            outcome,
-            error,
-            next_try_at: next_try_at.map(Timestamp::rfc3339_micros),
-        }
-    }
-}
-
-impl ReceiptJson {
-    fn new(receipt: Receipt) -> Self {
-        Self {
-            transaction_id: receipt.transaction_id.map(|id| id.to_string()),
-            message: receipt.error_message,
-            data: BASE64_STANDARD.encode(&receipt.error_data),
-        }
-    }
-}
-
-impl CommitJson {
-    fn new(report: CommitAfterInvalid) -> Self {
-        Self { reported_at: report.reported_at.rfc3339_micros(), source: report.source }
-    }
-}
-
-impl HistoryJson {
-    fn new(entry: HistoryEntry) -> Self {
-        let HistoryEntry { at, kind, state, attempt, detail, instance } = entry;
-        let state = state.map(BatchState::as_str);
-        Self { at: at.rfc3339_micros(), kind: kind.as_str(), state, attempt, detail, instance }
     }
 }

@@ -1,9 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_core::batches::{BatchState, StoredBatch};
 use grid_batch_core::queries::{
     BatchDetails, BatchExplanation, BatchSelection, PageOrder, ServiceExplanation, ServiceFacts,
@@ -13,7 +10,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     ReadContext,
-    explain_json::{BatchExplanationJson, GasJson, ServiceExplanationJson, action_json},
+    explain_json::{BatchExplanationJson, GasJson, ServiceExplanationJson},
 };
 use crate::{
     access::Caller,
@@ -46,9 +43,8 @@ pub(super) struct Explained {
 pub(super) async fn batch(
     State(context): State<Arc<ReadContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<BatchExplanationJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let params: BatchParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
     let batch = context.find(&named).await?;
@@ -63,7 +59,9 @@ pub(super) async fn batch(
     };
     let facts = context.facts(&explained, now);
     let explanation = BatchExplanation::new(details, Some(facts));
-    Ok(Json(BatchExplanationJson::new(&context, &request, &explained, details, &explanation)))
+    let links = context.api.links(&request);
+    let json = BatchExplanationJson::new(&context, &explained, details, &explanation, &links, now);
+    Ok(Json(json))
 }
 
 /// `GET /v1/services/{id}/explain`: why a service waits: its oldest open batch, and what stops all.
@@ -80,9 +78,8 @@ pub(super) async fn batch(
 pub(super) async fn service(
     State(context): State<Arc<ReadContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<ServiceExplanationJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let NoParams {} = read_params(&request)?;
     let service_id = context.named_service(path, &request).await?;
     let caller = Caller::of(&request)?.clone();
@@ -95,9 +92,8 @@ pub(super) async fn service(
     let now = context.api.clock.now();
     let facts = context.facts(&explained, now);
     let explanation = ServiceExplanation::new(facts, explained.details.as_ref());
-    let actions = explanation.actions().iter().map(action_json).collect();
-    let text = explanation.to_string();
-    Ok(Json(ServiceExplanationJson::new(&context, &request, &explained, text, actions)))
+    let links = context.api.links(&request);
+    Ok(Json(ServiceExplanationJson::new(&context, &explained, &explanation, &links, now)))
 }
 
 impl ReadContext {

@@ -1,199 +1,125 @@
-use axum::http::request::Parts;
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::StoredBatch;
-use grid_batch_core::queries::{BatchDetails, BatchExplanation, PossibleAction, WaitReason};
-use serde::Serialize;
-use utoipa::ToSchema;
+use grid_batch_core::ledger::Outage;
+use grid_batch_core::queries::{
+    BatchDetails, BatchExplanation, PossibleAction, ServiceExplanation, WaitReason,
+};
+use grid_batch_core::queue::Ahead;
 
 use super::{ReadContext, batch_json::BatchJson, explain::Explained, service_json::ServiceJson};
-use crate::{GasAdminReport, GasPause, GasReport, batches::WaitJson, http::Links};
+use crate::{
+    GasAdminReport, GasPause, GasReport, PoolReport,
+    batches::WaitJson,
+    http::{Links, json_types},
+};
 
-/// Why a batch waits.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct BatchExplanationJson {
-    text: String,
-    batch: BatchJson,
-    wait: Option<WaitJson>,
-    position: Option<PositionJson>,
-    blocker: Option<BlockerJson>,
-    service: ServiceJson,
-    gas: Option<GasJson>,
-    outages: Vec<OutageJson>,
-    actions: Vec<ActionJson>,
-}
-
-/// Why a service waits.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ServiceExplanationJson {
-    text: String,
-    service: ServiceJson,
-    oldest: Option<OldestJson>,
-    gas: Option<GasJson>,
-    outages: Vec<OutageJson>,
-    actions: Vec<ActionJson>,
-}
-
-/// A node that does not answer, or does not report its ledger.
-#[derive(Debug, Serialize, ToSchema)]
-struct OutageJson {
-    node: String,
-    since: String,
-    reason: String,
-}
-
-/// The oldest open batch of a service.
-#[derive(Debug, Serialize, ToSchema)]
-struct OldestJson {
-    #[serde(flatten)]
-    batch: BatchJson,
-    wait: Option<WaitJson>,
-}
-
-/// How many batches of the service come before an open one.
-#[derive(Debug, Serialize, ToSchema)]
-struct PositionJson {
-    ahead: u64,
-    more_ahead: bool,
-}
-
-/// The batch that another one waits for.
-#[derive(Debug, Serialize, ToSchema)]
-struct BlockerJson {
-    id: String,
-    service_id: String,
-    state: &'static str,
-    since: String,
-    attempts: u32,
-    next_try_at: Option<String>,
-    last_error: Option<String>,
-    link: String,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ActionJson {
-    verb: &'static str,
-    text: &'static str,
-    batch_id: Option<String>,
-    service_id: Option<String>,
-}
-
-/// What gas costs, and what may be paid.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct GasJson {
-    #[serde(flatten)]
-    gas: GasReport,
-    pools: Vec<PoolJson>,
-}
-
-#[derive(Debug, Clone, Serialize, ToSchema)]
-struct PoolJson {
-    address: String,
-    maximum_gas_price_gwei: String,
-    paused: Option<GasPause>,
-}
-
-impl BatchExplanationJson {
-    pub(super) fn new(
+json_types! {
+    /// Why a batch waits.
+    pub(super) struct BatchExplanationJson(
         context: &ReadContext,
-        request: &Parts,
         explained: &Explained,
         details: &BatchDetails,
         explanation: &BatchExplanation<'_>,
-    ) -> Self {
-        let links = &context.api.links(request);
-        let Explained { service, pause, gas, waits, .. } = explained;
-        let BatchDetails { batch, label, ahead, .. } = details;
-        let is_open = !batch.progress.state.is_terminal();
-        let (count, more_ahead) = ahead.as_ref().map_or((0, false), |it| (it.count, it.more));
-        let head = ahead.as_ref().and_then(|ahead| ahead.head.as_ref());
-        let error = batch.last_error.clone();
-        Self {
-            text: explanation.to_string(),
-            batch: BatchJson::new(batch.clone(), label.as_ref(), error, links),
-            wait: WaitJson::new(batch, ahead.as_ref(), &explanation.also()),
-            position: is_open.then_some(PositionJson { ahead: count, more_ahead }),
-            blocker: head.map(|head| BlockerJson::new(head, links)),
-            service: ServiceJson::new(context, service, pause.as_ref(), links),
-            gas: gas.clone(),
-            outages: OutageJson::all(waits),
-            actions: explanation.actions().iter().map(action_json).collect(),
-        }
+        links: &Links<'_>,
+        now: Timestamp,
+    ) {
+        text: String = explanation.to_string(),
+        batch: BatchJson = batch_json(details, links),
+        wait: Option<WaitJson> =
+            WaitJson::new(&details.batch, details.ahead.as_ref(), &explanation.also()),
+        position: Option<PositionJson> = (!details.batch.progress.state.is_terminal())
+            .then(|| PositionJson::new(details.ahead.as_ref())),
+        blocker: Option<BlockerJson> =
+            explanation.blocker().map(|head| BlockerJson::new(head, links)),
+        service: ServiceJson =
+            ServiceJson::new(context, &explained.service, explained.pause.as_ref(), links, now),
+        gas: Option<GasJson> = explained.gas.clone(),
+        outages: Vec<OutageJson> = outages(&explained.waits),
+        actions: Vec<ActionJson> = explanation.actions().iter().map(ActionJson::new).collect(),
     }
-}
 
-impl ServiceExplanationJson {
-    pub(super) fn new(
+    /// Why a service waits.
+    pub(super) struct ServiceExplanationJson(
         context: &ReadContext,
-        request: &Parts,
         explained: &Explained,
-        text: String,
-        actions: Vec<ActionJson>,
-    ) -> Self {
-        let links = &context.api.links(request);
-        let Explained { details, service, pause, gas, waits } = explained;
-        let oldest = |details: &BatchDetails| {
-            let BatchDetails { batch, label, ahead, .. } = details;
-            let wait = WaitJson::new(batch, ahead.as_ref(), &[]);
-            let error = batch.last_error.clone();
-            let batch = BatchJson::new(batch.clone(), label.as_ref(), error, links);
-            OldestJson { batch, wait }
-        };
-        Self {
-            text,
-            service: ServiceJson::new(context, service, pause.as_ref(), links),
-            oldest: details.as_ref().map(oldest),
-            gas: gas.clone(),
-            outages: OutageJson::all(waits),
-            actions,
-        }
+        explanation: &ServiceExplanation<'_>,
+        links: &Links<'_>,
+        now: Timestamp,
+    ) {
+        text: String = explanation.to_string(),
+        service: ServiceJson =
+            ServiceJson::new(context, &explained.service, explained.pause.as_ref(), links, now),
+        oldest: Option<OldestJson> =
+            explained.details.as_ref().map(|details| OldestJson::new(details, links)),
+        gas: Option<GasJson> = explained.gas.clone(),
+        outages: Vec<OutageJson> = outages(&explained.waits),
+        actions: Vec<ActionJson> = explanation.actions().iter().map(ActionJson::new).collect(),
+    }
+
+    /// A node that does not answer, or does not report its ledger.
+    struct OutageJson(outage: &Outage) {
+        node: String = outage.node.clone(),
+        since: String = outage.since.rfc3339_micros(),
+        reason: String = outage.reason.clone(),
+    }
+
+    /// The oldest open batch of a service.
+    struct OldestJson(details: &BatchDetails, links: &Links<'_>) {
+        #[serde(flatten)]
+        batch: BatchJson = batch_json(details, links),
+        wait: Option<WaitJson> = WaitJson::new(&details.batch, details.ahead.as_ref(), &[]),
+    }
+
+    /// How many batches of the service come before an open one.
+    struct PositionJson(queue: Option<&Ahead>) {
+        ahead: u64 = queue.map_or(0, |queue| queue.count),
+        more_ahead: bool = queue.is_some_and(|queue| queue.more),
+    }
+
+    /// The batch that another one waits for.
+    struct BlockerJson(batch: &StoredBatch, links: &Links<'_>) {
+        id: String = batch.batch_id.to_string(),
+        service_id: String = batch.service_id.to_string(),
+        state: &'static str = batch.progress.state.as_str(),
+        since: String = batch.since.unwrap_or(batch.created_at).rfc3339_micros(),
+        attempts: u32 = batch.progress.attempts,
+        next_try_at: Option<String> = batch.next_try_at.map(Timestamp::rfc3339_micros),
+        last_error: Option<String> = batch.last_error.clone(),
+        link: String = links.batch(&batch.batch_id, "", &batch.service_id),
+    }
+
+    struct ActionJson(possible: &PossibleAction<'_>) {
+        verb: &'static str = possible.verb.as_str(),
+        text: &'static str = possible.verb.description(),
+        batch_id: Option<String> = possible.batch.map(|batch| batch.batch_id.to_string()),
+        service_id: Option<String> = possible.batch.map(|batch| batch.service_id.to_string()),
+    }
+
+    /// What gas costs, and what may be paid.
+    #[derive(Clone)]
+    pub(super) struct GasJson(report: GasAdminReport) {
+        #[serde(flatten)]
+        gas: GasReport = report.gas,
+        pools: Vec<PoolJson> = report.pools.into_iter().map(PoolJson::new).collect(),
+    }
+
+    #[derive(Clone)]
+    struct PoolJson(pool: PoolReport) {
+        address: String = pool.address,
+        maximum_gas_price_gwei: String = pool.maximum_gas_price_gwei,
+        paused: Option<GasPause> = pool.paused,
     }
 }
 
-impl OutageJson {
-    fn all(waits: &[WaitReason]) -> Vec<Self> {
-        let json = |reason: &WaitReason| match reason {
-            WaitReason::Node(outage) => Some(Self {
-                node: outage.node.clone(),
-                since: outage.since.rfc3339_micros(),
-                reason: outage.reason.clone(),
-            }),
-            _ => None,
-        };
-        waits.iter().filter_map(json).collect()
-    }
+fn batch_json(details: &BatchDetails, links: &Links<'_>) -> BatchJson {
+    let BatchDetails { batch, label, .. } = details;
+    BatchJson::new(batch, label.as_ref(), batch.last_error.clone(), links)
 }
 
-impl BlockerJson {
-    fn new(batch: &StoredBatch, links: &Links<'_>) -> Self {
-        Self {
-            id: batch.batch_id.to_string(),
-            service_id: batch.service_id.to_string(),
-            state: batch.progress.state.as_str(),
-            since: batch.since.unwrap_or(batch.created_at).rfc3339_micros(),
-            attempts: batch.progress.attempts,
-            next_try_at: batch.next_try_at.map(Timestamp::rfc3339_micros),
-            last_error: batch.last_error.clone(),
-            link: links.batch(&batch.batch_id, "", &batch.service_id),
-        }
-    }
-}
-
-pub(super) fn action_json(possible: &PossibleAction<'_>) -> ActionJson {
-    ActionJson {
-        verb: possible.verb.as_str(),
-        text: possible.verb.description(),
-        batch_id: possible.batch.map(|batch| batch.batch_id.to_string()),
-        service_id: possible.batch.map(|batch| batch.service_id.to_string()),
-    }
-}
-
-impl GasJson {
-    pub(super) fn new(report: GasAdminReport) -> Self {
-        let pools = report.pools.into_iter().map(|pool| PoolJson {
-            address: pool.address,
-            maximum_gas_price_gwei: pool.maximum_gas_price_gwei,
-            paused: pool.paused,
-        });
-        Self { pools: pools.collect(), gas: report.gas }
-    }
+fn outages(waits: &[WaitReason]) -> Vec<OutageJson> {
+    let json = |reason: &WaitReason| match reason {
+        WaitReason::Node(outage) => Some(OutageJson::new(outage)),
+        _ => None,
+    };
+    waits.iter().filter_map(json).collect()
 }

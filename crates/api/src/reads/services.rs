@@ -1,10 +1,6 @@
 use std::{collections::HashMap, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{Request, State},
-    http::request::Parts,
-};
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_core::queries::{ServiceOverview, ServicePause};
 use grid_batch_core::{BatchResult, ServiceId};
 use serde::Deserialize;
@@ -47,9 +43,8 @@ pub(super) struct ServicesParams {
 )]
 pub(super) async fn list(
     State(context): State<Arc<ReadContext>>,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<PageJson<ServiceJson>>, ApiError> {
-    let (request, _) = request.into_parts();
     let ServicesParams { idle, limit, after } = read_params(&request)?;
     let after: Option<ServiceId> = after.map(PageStart::cursor).transpose()?;
     let reading = Arc::clone(&context);
@@ -62,8 +57,9 @@ pub(super) async fn list(
     let (services, pauses) = context.api.read(read).await?;
     let links = context.api.links(&request);
     let cursor = |last: &ServiceOverview| last.service_id.to_string();
+    let now = context.api.clock.now();
     let json = |service: ServiceOverview| {
-        ServiceJson::new(&context, &service, pauses.get(&service.service_id), &links)
+        ServiceJson::new(&context, &service, pauses.get(&service.service_id), &links, now)
     };
     Ok(Json(PageJson::cut(services, limit, cursor, json)))
 }
@@ -82,16 +78,15 @@ pub(super) async fn list(
 pub(super) async fn get(
     State(context): State<Arc<ReadContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<ServiceJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let NoParams {} = read_params(&request)?;
     let service_id = context.named_service(path, &request).await?;
     let reading = Arc::clone(&context);
     let read = move || reading.service(&service_id);
     let (service, pause) = context.api.reads.run(read).await?;
-    let links = context.api.links(&request);
-    Ok(Json(ServiceJson::new(&context, &service, pause.as_ref(), &links)))
+    let (links, now) = (context.api.links(&request), context.api.clock.now());
+    Ok(Json(ServiceJson::new(&context, &service, pause.as_ref(), &links, now)))
 }
 
 impl ReadContext {

@@ -1,9 +1,6 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_withdrawals::{Reward, RewardId};
 
 use crate::{
@@ -24,9 +21,8 @@ use crate::{
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<RewardJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let reward = find_reward(&context, parse_path_id(path)?).await?;
     Ok(Json(RewardJson::new(reward, &context.api.links(&request))))
 }

@@ -22,9 +22,9 @@ pub(crate) use error::ScabbardRequestError;
 
 /// What the handlers need.
 pub(crate) struct ScabbardContext {
-    intake: Arc<IntakeContext>,
-    statuses: Arc<StatusContext>,
-    rule: Arc<ServiceRule>,
+    pub(crate) intake: Arc<IntakeContext>,
+    pub(crate) statuses: Arc<StatusContext>,
+    pub(crate) rule: Arc<ServiceRule>,
 }
 
 /// The service that a path names.
@@ -35,14 +35,6 @@ struct ServicePath {
 }
 
 impl ScabbardContext {
-    pub(crate) fn new(
-        intake: Arc<IntakeContext>,
-        statuses: Arc<StatusContext>,
-        rule: Arc<ServiceRule>,
-    ) -> Self {
-        Self { intake, statuses, rule }
-    }
-
     /// The id that the service of this path has here.
     fn service_id(&self, path: &ServicePath) -> Result<ServiceId, ApiError> {
         let ServicePath { circuit, service } = path;

@@ -2,7 +2,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use axum::{
     Json,
-    extract::{Path, Request, State},
+    extract::{Path, State},
+    http::request::Parts,
 };
 use grid_batch_core::ServiceId;
 use grid_batch_core::queries::BatchQueryStore;
@@ -54,9 +55,8 @@ pub(super) struct ScabbardStatusParams {
 pub(super) async fn get(
     State(context): State<Arc<ScabbardContext>>,
     Path(path): Path<ServicePath>,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<Vec<StatusJson>>, ApiError> {
-    let (request, _) = request.into_parts();
     check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
     context.intake.check_reader(Caller::of(&request)?, &service_id).await?;

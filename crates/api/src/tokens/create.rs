@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use grid_batch_core::tokens::{AccessScope, AccessScopeError, NewToken};
+use grid_batch_core::tokens::{AccessScope, NewToken};
 use grid_batch_support::ServicePattern;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ use super::{TokenContext, error::TokenRequestError, json::TokenJson};
 use crate::{
     AccessToken,
     access::Caller,
-    http::{ApiError, NoParams, Problems, Time, random_failed, read_params},
+    http::{ApiError, NoParams, Problems, Time, parse_value, random_failed, read_params},
 };
 
 /// The longest name, in bytes.
@@ -79,7 +79,7 @@ pub(super) async fn post(
     if context.api.actors.command_user.is_none() {
         Caller::of(&request)?.check_grants(&new.scopes)?;
     }
-    let (described, dry_run) = (TokenJson::from(new.clone()), asked.dry_run);
+    let (described, dry_run) = (TokenJson::new(&new), asked.dry_run);
     let name = new.name.clone();
     if !context.store.write(move |store| store.create_token(&new, &asked)).await? {
         return Err(TokenRequestError::NameInUse(name).into());
@@ -106,8 +106,7 @@ fn parse_scopes(scopes: &[String]) -> Result<BTreeSet<AccessScope>, ApiError> {
     if scopes.is_empty() {
         return Err(ApiError::invalid_value("scopes", "it must name submit, read or operate"));
     }
-    let invalid = |error: AccessScopeError| ApiError::invalid_value("scopes", error.to_string());
-    scopes.iter().map(|scope| scope.parse()).collect::<Result<_, _>>().map_err(invalid)
+    scopes.iter().map(|scope| parse_value("scopes", scope)).collect()
 }
 
 fn parse_services(services: Vec<String>) -> Result<Vec<String>, ApiError> {
@@ -119,8 +118,7 @@ fn parse_services(services: Vec<String>) -> Result<Vec<String>, ApiError> {
         return Err(ApiError::invalid_value("services", rule));
     }
     for service in &services {
-        let parsed = service.parse::<ServicePattern>();
-        parsed.map_err(|error| ApiError::invalid_value("services", error.to_string()))?;
+        parse_value::<ServicePattern>("services", service)?;
     }
     Ok(services)
 }

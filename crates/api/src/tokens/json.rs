@@ -1,53 +1,29 @@
 use grid_batch_core::Timestamp;
 use grid_batch_core::tokens::{AccessScope, NewToken, StoredToken};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-/// A token, without its secret.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct TokenJson {
-    id: String,
-    name: String,
-    scopes: Vec<&'static str>,
-    /// Service ids, with `*` for any characters.
-    services: Vec<String>,
-    /// Null: never.
-    expires_at: Option<String>,
-}
+use crate::http::json_types;
 
-impl From<NewToken> for TokenJson {
-    fn from(token: NewToken) -> Self {
-        Self {
-            id: token.id.to_string(),
-            name: token.name,
-            scopes: token.scopes.into_iter().map(AccessScope::as_str).collect(),
-            services: token.services,
-            expires_at: token.expires_at.map(Timestamp::rfc3339),
-        }
+json_types! {
+    /// A token, without its secret.
+    pub(super) struct TokenJson(token: &NewToken) {
+        id: String = token.id.to_string(),
+        name: String = token.name.clone(),
+        scopes: Vec<&'static str> = token.scopes.iter().copied().map(AccessScope::as_str).collect(),
+        /// Service ids, with `*` for any characters.
+        services: Vec<String> = token.services.clone(),
+        /// Null: never.
+        expires_at: Option<String> = token.expires_at.map(Timestamp::rfc3339),
     }
-}
 
-/// A stored token.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct StoredTokenJson {
-    #[serde(flatten)]
-    token: TokenJson,
-    created_at: String,
-    /// To a few minutes.
-    last_used_at: Option<String>,
-    revoked_at: Option<String>,
-    /// Whether it is neither revoked nor expired.
-    accepted: bool,
-}
-
-impl StoredTokenJson {
-    pub(super) fn new(stored: StoredToken, now: Timestamp) -> Self {
-        Self {
-            accepted: stored.is_active(now),
-            created_at: stored.created_at.rfc3339(),
-            last_used_at: stored.last_used_at.map(Timestamp::rfc3339),
-            revoked_at: stored.revoked_at.map(Timestamp::rfc3339),
-            token: stored.token.into(),
-        }
+    /// A stored token.
+    pub(super) struct StoredTokenJson(stored: &StoredToken, now: Timestamp) {
+        #[serde(flatten)]
+        token: TokenJson = TokenJson::new(&stored.token),
+        created_at: String = stored.created_at.rfc3339(),
+        /// To a few minutes.
+        last_used_at: Option<String> = stored.last_used_at.map(Timestamp::rfc3339),
+        revoked_at: Option<String> = stored.revoked_at.map(Timestamp::rfc3339),
+        /// Whether it is neither revoked nor expired.
+        accepted: bool = stored.is_active(now),
     }
 }

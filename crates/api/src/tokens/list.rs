@@ -20,5 +20,5 @@ pub(super) async fn get(
     let tokens = context.store.read(move |store| store.tokens(after, limit.0 + 1)).await?;
     let now = context.api.clock.now();
     let cursor = |last: &StoredToken| last.token.id.to_string();
-    Ok(Json(PageJson::cut(tokens, limit, cursor, |stored| StoredTokenJson::new(stored, now))))
+    Ok(Json(PageJson::cut(tokens, limit, cursor, |stored| StoredTokenJson::new(&stored, now))))
 }

@@ -31,5 +31,5 @@ pub(super) async fn post(
     let named = name.clone();
     let revoked = context.store.write(move |store| store.revoke_token(&named, &asked)).await?;
     let revoked = revoked.ok_or(TokenRequestError::TokenNotFound(name))?;
-    Ok(Json(revoked.token.into()))
+    Ok(Json(TokenJson::new(&revoked.token)))
 }

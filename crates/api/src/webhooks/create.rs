@@ -8,13 +8,13 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::ServiceId;
-use grid_batch_core::events::{EventFilter, EventKind, EventKindError};
+use grid_batch_core::events::EventFilter;
 use grid_batch_core::webhooks::{NewWebhook, WebhookSecret, WebhookUrlError, check_webhook_url};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{WebhookContext, WebhookRequestError, json::WebhookJson};
-use crate::http::{ApiError, NoParams, Problems, random_failed, read_params};
+use crate::http::{ApiError, NoParams, Problems, parse_value, random_failed, read_params};
 
 /// The longest list of services.
 const MOST_SERVICES: usize = 100;
@@ -61,22 +61,23 @@ pub(super) async fn post(
     let (request, body): (_, WebhookRequest) = context.api.read_json(request).await?;
     let NoParams {} = read_params(&request)?;
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
+    let kinds = body.kinds.unwrap_or_default();
+    let kinds = kinds.iter().map(|kind| parse_value("kinds", kind));
     let filter = EventFilter {
         services: parse_services(&body.services.unwrap_or_default())?,
-        kinds: parse_kinds(&body.kinds.unwrap_or_default())?,
+        kinds: kinds.collect::<Result<_, _>>()?,
     };
     let new = NewWebhook { url: parse_url(body.url)?, filter, secret };
     let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let dry_run = asked.dry_run;
     let created = context.store.write(move |store| store.create_webhook(&new, &asked)).await?;
     let webhook = created.ok_or(WebhookRequestError::TooManyWebhooks)?;
-    if dry_run {
-        return Ok(
-            Json(CreatedWebhookJson { webhook: webhook.into(), secret: None }).into_response()
-        );
-    }
     let location = [(LOCATION, format!("/v1/webhooks/{}", webhook.id))];
-    let created = CreatedWebhookJson { webhook: webhook.into(), secret: Some(text) };
+    let webhook = WebhookJson::new(webhook);
+    if dry_run {
+        return Ok(Json(CreatedWebhookJson { webhook, secret: None }).into_response());
+    }
+    let created = CreatedWebhookJson { webhook, secret: Some(text) };
     Ok((StatusCode::CREATED, location, Json(created)).into_response())
 }
 
@@ -92,11 +93,6 @@ fn parse_services(services: &[String]) -> Result<BTreeSet<ServiceId>, ApiError> 
         return Err(ApiError::invalid_value("services", rule));
     }
     Ok(services.iter().map(|service| service.parse()).collect::<Result<_, _>>()?)
-}
-
-fn parse_kinds(kinds: &[String]) -> Result<BTreeSet<EventKind>, ApiError> {
-    let invalid = |error: EventKindError| ApiError::invalid_value("kinds", error.to_string());
-    kinds.iter().map(|kind| kind.parse()).collect::<Result<_, _>>().map_err(invalid)
 }
 
 /// A new secret for a webhook, and the text in which a receiver is told it, once.

@@ -34,7 +34,7 @@ pub(super) async fn get(
     let read = context.store.read(move |store| store.failed_deliveries(id, after, limit.0 + 1));
     let failed = read.await?.ok_or(WebhookRequestError::WebhookNotFound)?;
     let cursor = |last: &FailedDelivery| last.id.to_string();
-    Ok(Json(PageJson::cut(failed, limit, cursor, FailedMessageJson::from)))
+    Ok(Json(PageJson::cut(failed, limit, cursor, FailedMessageJson::new)))
 }
 
 /// What is sent once more.

@@ -18,7 +18,7 @@ pub(super) async fn get(
     _: Params<NoParams>,
 ) -> Result<Json<PageJson<WebhookJson>>, ApiError> {
     let webhooks = context.store.read(|store| store.webhooks()).await?;
-    Ok(Json(PageJson::all(webhooks, WebhookJson::from)))
+    Ok(Json(PageJson::all(webhooks, WebhookJson::new)))
 }
 
 /// `GET /v1/webhooks/{id}`.
@@ -38,5 +38,5 @@ pub(super) async fn get_one(
     let id = parse_id(path)?;
     let webhooks = context.store.read(|store| store.webhooks()).await?;
     let found = webhooks.into_iter().find(|webhook| webhook.id == id);
-    Ok(Json(found.ok_or(WebhookRequestError::WebhookNotFound)?.into()))
+    Ok(Json(WebhookJson::new(found.ok_or(WebhookRequestError::WebhookNotFound)?)))
 }

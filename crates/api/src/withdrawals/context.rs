@@ -13,7 +13,7 @@ use crate::{
 
 /// How many rewards, retries and cancellations are written at once. SQLite has one writer, and writes
 /// for one gas admin wait for each other.
-const WRITES: usize = 4;
+pub(crate) const WRITES: usize = 4;
 
 /// What the handlers of withdrawals and rewards need.
 pub(crate) struct WithdrawalContext {
@@ -26,17 +26,6 @@ pub(crate) struct WithdrawalContext {
 }
 
 impl WithdrawalContext {
-    pub(crate) fn new(
-        api: Arc<ApiState>,
-        store: Arc<dyn WithdrawalStore>,
-        rules: Arc<dyn WithdrawalRules>,
-        stored: StoredCallback,
-        queue: WithdrawalQueue,
-    ) -> Self {
-        let store = api.store(store, WRITES);
-        Self { api, store, stored, queue, rules }
-    }
-
     /// Parses the address of a pool. Returns its canonical form, and the service of its gas admin.
     pub(crate) fn parse_pool(&self, text: &str) -> Result<(String, ServiceId), ApiError> {
         self.rules.pool(text).map_err(|rule| ApiError::invalid_value("pool", rule))

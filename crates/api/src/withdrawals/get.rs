@@ -1,9 +1,6 @@
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_withdrawals::WithdrawalId;
 
 use crate::{
@@ -23,11 +20,10 @@ use crate::{
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<WithdrawalJson>, ApiError> {
     let id: WithdrawalId = parse_path_id(path)?;
-    let (request, _) = request.into_parts();
     let details = context.store.read(move |store| store.withdrawal(&id)).await?;
     let details = details.ok_or(WithdrawalRequestError::WithdrawalNotFound(id))?;
-    Ok(Json(WithdrawalJson::new(details, &context.api.links(&request))))
+    Ok(Json(WithdrawalJson::new(&details, &context.api.links(&request))))
 }

@@ -4,148 +4,93 @@ use grid_batch_withdrawals::{
     FinalTransaction, NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalEnd,
     WithdrawalId, WithdrawalState, in_unit,
 };
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::{http::Links, withdrawals::waits_for::waits_for};
-
-/// A withdrawal in an answer.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WithdrawalJson {
-    id: String,
-    kind: &'static str,
-    pool: String,
-    beneficiary: String,
-    amount: String,
-    gas_admin: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reward_id: Option<String>,
-    /// The key of the request that scheduled it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    idempotency_key: Option<String>,
-    state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    withdrawal_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fail_reason: Option<String>,
-    generation: u32,
-    attempts: u32,
-    transactions: Vec<TransactionJson>,
-    /// The transaction of the withdrawal that is final: it has paid, has failed or has cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    final_transaction: Option<FinalTransactionJson>,
-    /// What the chain shows and what an operator decided, if they differ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    correction: Option<String>,
-    created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cancelled_at: Option<String>,
-    ended_at: Option<String>,
-    link: String,
-}
-
-/// A transaction that was signed for a withdrawal. Fees are per unit of gas.
-#[derive(Debug, Serialize, ToSchema)]
-struct TransactionJson {
-    hash: String,
-    nonce: u64,
-    max_fee_gwei: String,
-    tip_gwei: String,
-    cancels: bool,
-    signed_at: String,
-    sent_at: Option<String>,
-    last_error: Option<String>,
-    adopted: bool,
-}
-
-/// A transaction that is final, and what it cost.
-#[derive(Debug, Serialize, ToSchema)]
-struct FinalTransactionJson {
-    hash: String,
-    block: u64,
-    gas_used: Option<u64>,
-    /// The price that it paid for a unit of gas.
-    gas_price_gwei: Option<String>,
-    /// What its gas cost, in wei.
-    fee: Option<String>,
-    /// What its gas cost, in the chain's coins.
-    fee_ether: Option<String>,
-}
+use crate::{
+    http::{Links, json_types},
+    withdrawals::waits_for::waits_for,
+};
 
 /// The path of a withdrawal.
 pub(crate) fn withdrawal_path(id: &WithdrawalId) -> String {
     format!("/withdrawals/{id}")
 }
 
-impl WithdrawalJson {
-    pub(crate) fn new(details: WithdrawalDetails, links: &Links<'_>) -> Self {
-        let link = links.path(&withdrawal_path(&details.withdrawal.id));
-        let state = WithdrawalState::of(&details).as_str();
-        let waits_for = waits_for(&details);
-        let withdrawal_id = final_withdrawal_id(&details);
-        let correction = correction(&details);
-        let fail_reason = fail_reason(&details);
-        let WithdrawalDetails { withdrawal, batch, nonce, .. } = details;
-        let final_transaction = nonce.as_ref().and_then(|nonce| nonce.final_transaction);
-        let transactions = nonce.map_or_else(Vec::new, |nonce| nonce.transactions);
-        Self {
-            id: withdrawal.id.to_string(),
-            kind: withdrawal.kind.as_str(),
-            pool: withdrawal.pool,
-            beneficiary: withdrawal.beneficiary,
-            amount: withdrawal.amount,
-            gas_admin: withdrawal.service_id.to_string(),
-            reward_id: withdrawal.reward_id.map(|id| id.to_string()),
-            idempotency_key: withdrawal.idempotency_key,
-            state,
-            waits_for,
-            withdrawal_id,
-            fail_reason,
-            generation: details.generation,
-            attempts: batch.progress.attempts,
-            transactions: transactions.into_iter().map(TransactionJson::new).collect(),
-            final_transaction: final_transaction.map(FinalTransactionJson::new),
-            correction,
-            created_at: details.created_at.rfc3339_micros(),
-            cancelled_at: details.cancelled_at.map(Timestamp::rfc3339_micros),
-            ended_at: batch.ended_at.map(Timestamp::rfc3339_micros),
-            link,
-        }
+json_types! {
+    /// A withdrawal in an answer.
+    pub(crate) struct WithdrawalJson(details: &WithdrawalDetails, links: &Links<'_>) {
+        id: String = details.withdrawal.id.to_string(),
+        kind: &'static str = details.withdrawal.kind.as_str(),
+        pool: String = details.withdrawal.pool.clone(),
+        beneficiary: String = details.withdrawal.beneficiary.clone(),
+        amount: String = details.withdrawal.amount.clone(),
+        gas_admin: String = details.withdrawal.service_id.to_string(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reward_id: Option<String> = details.withdrawal.reward_id.map(|id| id.to_string()),
+        /// The key of the request that scheduled it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        idempotency_key: Option<String> = details.withdrawal.idempotency_key.clone(),
+        state: &'static str = WithdrawalState::of(details).as_str(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits_for: Option<String> = waits_for(details),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        withdrawal_id: Option<String> = final_withdrawal_id(details),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fail_reason: Option<String> = fail_reason(details),
+        generation: u32 = details.generation,
+        attempts: u32 = details.batch.progress.attempts,
+        transactions: Vec<TransactionJson> =
+            transactions(details).iter().map(TransactionJson::new).collect(),
+        /// The transaction of the withdrawal that is final: it has paid, has failed or has cancelled.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        final_transaction: Option<FinalTransactionJson> =
+            final_transaction(details).map(FinalTransactionJson::new),
+        /// What the chain shows and what an operator decided, if they differ.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        correction: Option<String> = correction(details),
+        created_at: String = details.created_at.rfc3339_micros(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cancelled_at: Option<String> = details.cancelled_at.map(Timestamp::rfc3339_micros),
+        ended_at: Option<String> = details.batch.ended_at.map(Timestamp::rfc3339_micros),
+        link: String = links.path(&withdrawal_path(&details.withdrawal.id)),
+    }
+
+    /// A transaction that was signed for a withdrawal. Fees are per unit of gas.
+    struct TransactionJson(transaction: &SignedTransaction) {
+        hash: String = format!("0x{}", Hex(&transaction.signed.hash)),
+        nonce: u64 = transaction.signed.nonce,
+        max_fee_gwei: String = gwei(transaction.signed.max_fee),
+        tip_gwei: String = gwei(transaction.signed.tip),
+        cancels: bool = transaction.signed.is_filler,
+        signed_at: String = transaction.signed_at.rfc3339_micros(),
+        sent_at: Option<String> = transaction.sent_at.map(Timestamp::rfc3339_micros),
+        last_error: Option<String> = transaction.last_error.clone(),
+        adopted: bool = transaction.adopted,
+    }
+
+    /// A transaction that is final, and what it cost.
+    struct FinalTransactionJson(transaction: FinalTransaction) {
+        hash: String = format!("0x{}", Hex(&transaction.hash)),
+        block: u64 = transaction.block,
+        gas_used: Option<u64> = transaction.gas_used,
+        /// The price that it paid for a unit of gas.
+        gas_price_gwei: Option<String> = transaction.gas_price.map(gwei),
+        /// What its gas cost, in wei.
+        fee: Option<String> = fee(&transaction).map(|fee| fee.to_string()),
+        /// What its gas cost, in the chain's coins.
+        fee_ether: Option<String> = fee(&transaction).map(ether),
     }
 }
 
-impl TransactionJson {
-    fn new(transaction: SignedTransaction) -> Self {
-        let SignedTransaction { signed, signed_at, sent_at, last_error, adopted } = transaction;
-        Self {
-            hash: format!("0x{}", Hex(&signed.hash)),
-            nonce: signed.nonce,
-            max_fee_gwei: gwei(signed.max_fee),
-            tip_gwei: gwei(signed.tip),
-            cancels: signed.is_filler,
-            signed_at: signed_at.rfc3339_micros(),
-            sent_at: sent_at.map(Timestamp::rfc3339_micros),
-            last_error,
-            adopted,
-        }
-    }
+fn transactions(details: &WithdrawalDetails) -> &[SignedTransaction] {
+    details.nonce.as_ref().map_or(&[][..], |nonce| nonce.transactions.as_slice())
 }
 
-impl FinalTransactionJson {
-    fn new(transaction: FinalTransaction) -> Self {
-        let FinalTransaction { hash, block, gas_used, gas_price } = transaction;
-        let fee = gas_used.zip(gas_price).map(|(gas, price)| price.saturating_mul(gas.into()));
-        Self {
-            hash: format!("0x{}", Hex(&hash)),
-            block,
-            gas_used,
-            gas_price_gwei: gas_price.map(gwei),
-            fee: fee.map(|fee| fee.to_string()),
-            fee_ether: fee.map(ether),
-        }
-    }
+fn final_transaction(details: &WithdrawalDetails) -> Option<FinalTransaction> {
+    details.nonce.as_ref()?.final_transaction
+}
+
+fn fee(FinalTransaction { gas_used, gas_price, .. }: &FinalTransaction) -> Option<u128> {
+    gas_used.zip(*gas_price).map(|(gas, price)| price.saturating_mul(gas.into()))
 }
 
 /// Why it failed. If an operator decided that it was not made, this is the note about its transaction.

@@ -1,16 +1,12 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
-use grid_batch_core::Excerpt;
+use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    http::{ApiError, PageLimit, Query, SawtoothErrors},
+    http::{ApiError, PageLimit, Query, SawtoothErrors, parse_states_of},
     withdrawals::{context::WithdrawalContext, json::WithdrawalJson},
 };
 
@@ -60,9 +56,8 @@ struct PagingJson {
 )]
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
-    request: Request,
+    request: Parts,
 ) -> Result<Json<WithdrawalPageJson>, ApiError> {
-    let (request, _) = request.into_parts();
     let query = Query::parse(request.uri.query())?;
     let params: WithdrawalsParams = query.params()?;
     let before: Option<WithdrawalId> = params.before.as_deref().map(str::parse).transpose()?;
@@ -74,7 +69,7 @@ pub(crate) async fn get(
     let (mut page, links) = (read.await?, context.api.links(&request));
     let last = limit.cut(&mut page).map(|details| details.withdrawal.id);
     let next = last.map(|last| links.next_page(&query, last));
-    let data = page.into_iter().map(|details| WithdrawalJson::new(details, &links)).collect();
+    let data = page.iter().map(|details| WithdrawalJson::new(details, &links)).collect();
     let link = links.own();
     Ok(Json(WithdrawalPageJson { data, paging: PagingJson { limit: limit.0, next }, link }))
 }
@@ -94,33 +89,7 @@ fn parse_filter(
     })
 }
 
-/// The states of which all are meant.
-const OPEN: &str = "open";
-const ENDED: &str = "ended";
-
-/// Parses states that are separated by commas.
 fn parse_states(text: &str) -> Result<BTreeSet<WithdrawalState>, ApiError> {
-    let mut states = BTreeSet::new();
-    for name in text.split(',') {
-        let is_meant = |state: &WithdrawalState| match name {
-            OPEN => !state.has_ended(),
-            ENDED => state.has_ended(),
-            name => state.as_str() == name,
-        };
-        let meant: Vec<_> = WithdrawalState::ALL.into_iter().filter(is_meant).collect();
-        if meant.is_empty() {
-            return Err(unknown_state(name));
-        }
-        states.extend(meant);
-    }
-    Ok(states)
-}
-
-fn unknown_state(name: &str) -> ApiError {
-    let names = WithdrawalState::ALL.map(WithdrawalState::as_str).join(", ");
-    let rule = format!(
-        "it has {}; it must be one or several of {names}, {OPEN} and {ENDED}, separated by commas",
-        Excerpt::of(name)
-    );
-    ApiError::invalid_value("state", rule)
+    let (name, has_ended) = (WithdrawalState::as_str, WithdrawalState::has_ended);
+    parse_states_of(text, WithdrawalState::ALL, name, has_ended)
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) use context::WithdrawalContext;
+pub(crate) use context::{WRITES, WithdrawalContext};
 pub(crate) use derived_ids::{
     random_id, reward_id_from_key, withdrawal_id_from_reward_and_key,
     withdrawal_id_from_reward_and_member,

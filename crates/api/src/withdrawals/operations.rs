@@ -77,7 +77,7 @@ async fn act(
         Ok(details)
     };
     let details = context.store.writes.run(work).await?;
-    Ok(Json(WithdrawalJson::new(details, &context.api.links(&request))))
+    Ok(Json(WithdrawalJson::new(&details, &context.api.links(&request))))
 }
 
 fn write_retry(

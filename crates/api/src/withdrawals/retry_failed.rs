@@ -5,12 +5,14 @@ use axum::{
     extract::{Request, State},
 };
 use grid_batch_core::operators::OperatorRequest;
-use grid_batch_withdrawals::{FailedFilter, FailedWithdrawal, FailedWithdrawals, WithdrawalStore};
+use grid_batch_withdrawals::{
+    FailedFilter, FailedWithdrawal, FailedWithdrawals, PaymentLimitError, WithdrawalStore,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, Links, PageLimit, SawtoothErrors, Time},
+    http::{ApiError, Links, PageLimit, SawtoothErrors, Time, json_types},
     state::StoredCallback,
     withdrawals::{context::WithdrawalContext, json::withdrawal_path},
 };
@@ -27,22 +29,22 @@ pub(crate) struct RetriedJson {
     has_more: bool,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct RefusedRetryJson {
-    id: String,
-    reason: String,
-}
+json_types! {
+    struct RefusedRetryJson(failed: FailedWithdrawal, refusal: PaymentLimitError) {
+        id: String = failed.withdrawal.id.to_string(),
+        reason: String = refusal.to_string(),
+    }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct FailedWithdrawalJson {
-    id: String,
-    service_id: String,
-    pool: String,
-    beneficiary: String,
-    amount: String,
-    failed_at: String,
-    fail_reason: String,
-    link: String,
+    struct FailedWithdrawalJson(failed: FailedWithdrawal, links: &Links<'_>) {
+        id: String = failed.withdrawal.id.to_string(),
+        service_id: String = failed.withdrawal.service_id.to_string(),
+        pool: String = failed.withdrawal.pool,
+        beneficiary: String = failed.withdrawal.beneficiary,
+        amount: String = failed.withdrawal.amount,
+        failed_at: String = failed.failed_at.rfc3339_micros(),
+        fail_reason: String = failed.fail_reason,
+        link: String = links.path(&withdrawal_path(&failed.withdrawal.id)),
+    }
 }
 
 /// The body of `POST /withdrawals/retry`.
@@ -106,10 +108,7 @@ pub(crate) async fn post(
     let FailedWithdrawals { withdrawals, refused, refused_count, has_more } = found;
     let links = context.api.links(&request);
     let to_json = |failed| FailedWithdrawalJson::new(failed, &links);
-    let refused = refused.into_iter().map(|(failed, error)| RefusedRetryJson {
-        id: failed.withdrawal.id.to_string(),
-        reason: error.to_string(),
-    });
+    let refused = refused.into_iter().map(|(failed, error)| RefusedRetryJson::new(failed, error));
     Ok(Json(RetriedJson {
         data: withdrawals.into_iter().map(to_json).collect(),
         refused: refused.collect(),
@@ -133,20 +132,4 @@ fn retry(
     services.dedup();
     stored.notify(&services);
     Ok(retried)
-}
-
-impl FailedWithdrawalJson {
-    fn new(failed: FailedWithdrawal, links: &Links<'_>) -> Self {
-        let FailedWithdrawal { withdrawal, failed_at, fail_reason } = failed;
-        Self {
-            link: links.path(&withdrawal_path(&withdrawal.id)),
-            id: withdrawal.id.to_string(),
-            service_id: withdrawal.service_id.to_string(),
-            pool: withdrawal.pool,
-            beneficiary: withdrawal.beneficiary,
-            amount: withdrawal.amount,
-            failed_at: failed_at.rfc3339_micros(),
-            fail_reason,
-        }
-    }
 }

@@ -92,8 +92,7 @@ pub(crate) async fn schedule(
     check_beneficiary(context, &withdrawal).await?;
     let (id, service_id) = (withdrawal.id, withdrawal.service_id.clone());
     let rates = &context.api.rates;
-    let over_rate = |wait| LimitError::RateOfService { service_id: service_id.clone(), wait };
-    rates.begin_of_service(&service_id).map_err(over_rate)?;
+    rates.begin_of_service(&service_id)?;
     let stored = store(context, withdrawal.clone()).await?;
     let link = || context.api.links(request).path(&withdrawal_path(&id));
     let details = match (stored, unique_by) {
@@ -116,7 +115,7 @@ pub(crate) async fn schedule(
         (Ok(ScheduleOutcome::AlreadyStored), _) => read(context, id).await?,
     };
     let location = [(LOCATION, withdrawal_path(&id))];
-    let json = WithdrawalJson::new(details, &context.api.links(request));
+    let json = WithdrawalJson::new(&details, &context.api.links(request));
     Ok((StatusCode::CREATED, location, Json(json)).into_response())
 }
 

@@ -3,18 +3,17 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::UnsettledNonce;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::WithdrawalContext;
-use crate::http::{ApiError, NoParams, PageJson, Params, Problems};
+use crate::http::{ApiError, NoParams, PageJson, Params, Problems, json_types};
 
-/// A nonce of which it cannot be decided what the chain used it for.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UndecidedNonceJson {
-    service_id: String,
-    nonce: u64,
-    reason: String,
+json_types! {
+    /// A nonce of which it cannot be decided what the chain used it for.
+    pub(crate) struct UndecidedNonceJson(gas_admin: ServiceId, unsettled: UnsettledNonce) {
+        service_id: String = gas_admin.to_string(),
+        nonce: u64 = unsettled.nonce,
+        reason: String = unsettled.undecided.unwrap_or_default(),
+    }
 }
 
 /// `GET /v1/nonces`: the nonces about which an operator has to decide.
@@ -27,10 +26,5 @@ pub(crate) async fn get(
     _: Params<NoParams>,
 ) -> Result<Json<PageJson<UndecidedNonceJson>>, ApiError> {
     let nonces = context.store.read(|store| store.undecided_nonces()).await?;
-    let json = |(service_id, nonce): (ServiceId, UnsettledNonce)| UndecidedNonceJson {
-        service_id: service_id.to_string(),
-        nonce: nonce.nonce,
-        reason: nonce.undecided.unwrap_or_default(),
-    };
-    Ok(Json(PageJson::all(nonces, json)))
+    Ok(Json(PageJson::all(nonces, |(service, nonce)| UndecidedNonceJson::new(service, nonce))))
 }
