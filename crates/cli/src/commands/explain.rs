@@ -38,10 +38,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         },
         (Some(word), service) => explain_batch(&server, word, service)?,
     };
-    if !args.remote.output.prints(|| explanation.clone()) {
+    Ok(args.remote.output.show(&explanation, || {
         explanation_lines(&explanation, LINE_WIDTH).into_iter().for_each(print_stdout);
-    }
-    Ok(ExitCode::SUCCESS)
+    }))
 }
 
 fn explain_batch(server: &Server, word: &Word, service: Option<&str>) -> Result<Value, Failure> {

@@ -1,20 +1,16 @@
 //! `held`: the batches that wait for an operator.
 
-use std::{
-    process::ExitCode,
-    time::{Duration, SystemTime},
-};
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-use humantime::parse_rfc3339;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::{
     arguments::{ReadArgs, parse_duration},
     failure::Failure,
     operator::{ServiceSelection, print_wrapped},
     print::print_stdout,
-    remote::{Server, age, field, position, state_text},
+    remote::{Server, age, elapsed, field, position, state_text},
 };
 
 /// Lists the batches that are held for an operator, and why
@@ -36,13 +32,11 @@ pub(crate) struct HeldArgs {
 pub(crate) fn run(args: &HeldArgs) -> Result<ExitCode, Failure> {
     let server = Server::to_read(&args.read.source)?;
     let held = read(&server, args)?;
-    if args.read.output.prints(|| json!({ "batches": held })) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    held.iter().for_each(print);
-    let is_all = args.service.is_none() && args.older_than.is_none();
-    print_count(held.len(), is_all, &server.place());
-    Ok(ExitCode::SUCCESS)
+    Ok(args.read.output.show_list("batches", &held, || {
+        held.iter().for_each(print);
+        let is_all = args.service.is_none() && args.older_than.is_none();
+        print_count(held.len(), is_all, &server.place());
+    }))
 }
 
 /// The selected held batches, the oldest first, each with the number of batches before and behind it.
@@ -94,12 +88,6 @@ fn print_count(count: usize, is_all: bool, place: &str) {
 impl HeldArgs {
     fn selects(&self, batch: &Value) -> bool {
         self.service.as_ref().is_none_or(|pattern| pattern.is_of(batch))
-            && self.older_than.is_none_or(|age| held_for(batch) > age)
+            && self.older_than.is_none_or(|age| elapsed(&batch["held"], "since") > Some(age))
     }
-}
-
-/// How long a batch has been held, by the clock of this machine.
-fn held_for(batch: &Value) -> Duration {
-    let since = batch["held"]["since"].as_str().and_then(|text| parse_rfc3339(text).ok());
-    since.and_then(|since| SystemTime::now().duration_since(since).ok()).unwrap_or_default()
 }

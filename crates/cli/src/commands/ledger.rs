@@ -9,7 +9,7 @@ use crate::commands::{
     arguments::{ActionArgs, Output, ReadArgs},
     failure::Failure,
     print::print_stdout,
-    remote::{Server, field},
+    remote::{Server, entries, field},
 };
 
 /// Shows or changes the ledger that the database is bound to
@@ -56,9 +56,7 @@ fn adopt(ActionArgs { asked, output, source }: &ActionArgs) -> Result<ExitCode, 
 }
 
 fn print(output: &Output, binding: &Value) {
-    if !output.prints(|| binding.clone()) {
-        describe(binding).iter().for_each(print_stdout);
-    }
+    output.show(binding, || describe(binding).iter().for_each(print_stdout));
 }
 
 /// The database first, then the nodes; each with its ledger below.
@@ -68,7 +66,7 @@ fn describe(binding: &Value) -> Vec<String> {
         Value::Null => lines.push("  is not bound to a ledger".to_owned()),
         ledger => lines.extend(describe_identity(ledger)),
     }
-    for node in binding["nodes"].as_array().into_iter().flatten() {
+    for node in entries(binding, "nodes") {
         lines.push(format!("The node {}", field(node, "url")));
         match node["error"].as_str() {
             None => lines.extend(describe_identity(&node["ledger"])),

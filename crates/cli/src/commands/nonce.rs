@@ -11,7 +11,7 @@ use crate::commands::{
     arguments::{Asked, DryRun, SourceArgs},
     failure::Failure,
     print::print_stdout,
-    remote::{self, Server, field},
+    remote::{self, Server, change, entries, field},
 };
 
 /// The nonces from the first to the last one.
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &NonceArgs) -> Result<ExitCode, Failure> {
 
 fn list(args: &NonceArgs) -> Result<ExitCode, Failure> {
     let undecided = Server::to_read(&args.source)?.client.get("/v1/nonces", &[])?;
-    for nonce in undecided["data"].as_array().into_iter().flatten() {
+    for nonce in entries(&undecided, "data") {
         let (service, reason) = (field(nonce, "service_id"), field(nonce, "reason"));
         print_stdout(format_args!("{service} {} {reason}", field(nonce, "nonce")));
     }
@@ -107,9 +107,7 @@ fn decide(
     let asked = Asked { reason: args.reason.clone().unwrap_or_default(), run: args.run };
     let done = Server::to_act(&args.source)?.act(&asked, &path, &[], fields);
     let done = done.map_err(|error| Server::failed(error).about(service.as_str()))?;
-    let changed = &done["changed"];
-    let (before, after) = (field(changed, "from"), field(changed, "to"));
-    print_stdout(format_args!("{}{service}: {before} -> {after}", args.run.would()));
+    print_stdout(format_args!("{}{service}: {}", args.run.would(), change(&done)));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -41,18 +41,18 @@ pub(crate) fn run(args: &RestoredArgs) -> Result<ExitCode, Failure> {
         json!({ "nothing_lost": args.nothing_lost, "even_if_running": args.even_if_running });
     let done = server.act(asked, "/v1/database/restored", &[], fields);
     let done = done.map_err(Server::failed)?;
-    if output.prints(|| done.clone()) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let would = asked.run.would();
-    if args.nothing_lost {
-        print_stdout(format_args!("{would}recorded where the database is; no batch is in doubt"));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let (batches, services) = (field(&done, "batches"), field(&done, "services"));
-    print_stdout(format_args!(
-        "{would}{batches} batches of {services} services are in doubt; each continues when evidence or a \
-         decision is found"
-    ));
-    Ok(ExitCode::SUCCESS)
+    let (would, batches, services) =
+        (asked.run.would(), field(&done, "batches"), field(&done, "services"));
+    Ok(output.show(&done, || {
+        if args.nothing_lost {
+            print_stdout(format_args!(
+                "{would}recorded where the database is; no batch is in doubt"
+            ));
+        } else {
+            print_stdout(format_args!(
+                "{would}{batches} batches of {services} services are in doubt; each continues when evidence or a \
+                 decision is found"
+            ));
+        }
+    }))
 }

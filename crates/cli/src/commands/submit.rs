@@ -12,7 +12,7 @@ use clap::Args;
 use grid_batch_client::{AcceptedBatch, BatchStatus};
 use grid_batch_core::ItemId;
 use grid_batch_protocol::CylinderToken;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::{
     arguments::RemoteArgs,
@@ -151,30 +151,31 @@ impl SubmitRequest<'_> {
     fn print_submitted(&self, submitted: &[AcceptedBatch]) {
         let batch =
             |it: &AcceptedBatch| json!({"id": it.id.to_string(), "service_id": it.service_id});
-        let batches = || submitted.iter().map(batch).collect::<Vec<_>>();
-        if !self.args.remote.output.prints(|| json!({"batches": batches()})) {
+        let batches: Vec<Value> = submitted.iter().map(batch).collect();
+        self.args.remote.output.show_list("batches", &batches, || {
             submitted.iter().for_each(|batch| print_stdout(batch.id));
-        }
+        });
     }
 
     fn print_statuses(&self, statuses: &[BatchStatus]) {
-        let batches = || statuses.iter().map(|status| status.json.clone()).collect::<Vec<_>>();
-        if self.args.remote.output.prints(|| json!({"batches": batches()})) {
-            return;
-        }
-        for status in statuses {
-            let error = status.error().filter(|_| !status.is_committed());
-            let error = error.map(|error| format!(": {error}")).unwrap_or_default();
-            print_stdout(format_args!("{} {}{error}", status.id, status.status.to_lowercase()));
-        }
-        let open = statuses.iter().filter(|status| !status.has_ended()).count();
-        if open > 0 {
-            print_stderr(format_args!(
-                "grid-batch: {open} of {} batches have not ended; `grid-batch explain` shows why one waits",
-                statuses.len()
-            ));
-        }
+        let batches: Vec<Value> = statuses.iter().map(|status| status.json.clone()).collect();
+        self.args.remote.output.show_list("batches", &batches, || {
+            statuses.iter().for_each(print_status);
+            let open = statuses.iter().filter(|status| !status.has_ended()).count();
+            if open > 0 {
+                print_stderr(format_args!(
+                    "grid-batch: {open} of {} batches have not ended; `grid-batch explain` shows why one waits",
+                    statuses.len()
+                ));
+            }
+        });
     }
+}
+
+fn print_status(status: &BatchStatus) {
+    let error = status.error().filter(|_| !status.is_committed());
+    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+    print_stdout(format_args!("{} {}{error}", status.id, status.status.to_lowercase()));
 }
 
 fn read(file: &str) -> io::Result<Vec<u8>> {

@@ -6,7 +6,7 @@ use grid_batch_client::{ClientError, path_segment};
 use grid_batch_core::operators::OperatorVerb;
 use serde_json::{Value, json};
 
-use super::{Server, field};
+use super::{Server, change};
 use crate::commands::{
     arguments::{ActionArgs, Asked, DryRun},
     failure::Failure,
@@ -61,12 +61,11 @@ pub(in crate::commands) fn action_path(kind: &str, id: &str, action: &str) -> St
 
 /// What was changed, in words.
 pub(in crate::commands) fn changed(done: &Value) -> String {
-    let changed = &done["changed"];
     let mut text = match (done["attempt"].as_u64(), done["state"].as_str()) {
         (Some(attempt), Some(state)) => {
             format!("after attempt {attempt}, the batch is {}", state.replace('_', " "))
         }
-        _ => format!("{} -> {}", field(changed, "from"), field(changed, "to")),
+        _ => change(done),
     };
     if let Some(note) = done["note"].as_str() {
         text.push_str(&format!(": {note}"));

@@ -50,10 +50,10 @@ pub(super) fn act_on_each(
         }
     }
     let refusal = |(name, failure): &(&ItemIdPrefix, Failure)| json!({"id": name.to_string(), "reason": failure.to_string()});
-    let refusals = || refused.iter().map(refusal).collect::<Vec<_>>();
+    let refusals: Vec<Value> = refused.iter().map(refusal).collect();
     let dry_run = asked.is_dry_run();
-    let json = || json!({ "dry_run": dry_run, "withdrawals": done, "refused": refusals() });
-    if !output.prints(json) {
+    let json = json!({ "dry_run": dry_run, "withdrawals": done, "refused": refusals });
+    output.show(&json, || {
         let would = if dry_run { "nothing changed: " } else { "" };
         for withdrawal in &done {
             let (id, state) = (field(withdrawal, "id"), list::state(withdrawal));
@@ -62,6 +62,6 @@ pub(super) fn act_on_each(
         for (name, failure) in &refused {
             print_stderr(format_args!("grid-batch: {name}: {failure}"));
         }
-    }
+    });
     Ok(refused.first().map_or(ExitCode::SUCCESS, |(_, failure)| failure.exit_code()))
 }

@@ -18,7 +18,7 @@ use crate::commands::{
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,
-    remote::{self, Server, Source, age, field},
+    remote::{self, Server, Source, age, entries, field},
 };
 
 const UNKNOWN_LIMITS: &str = "the configuration has no pools.*.gas_admin, so the payment limits of the pools are not \
@@ -129,8 +129,17 @@ pub(crate) fn retry_filtered(args: &FilterArgs) -> Result<ExitCode, Failure> {
             break;
         }
     }
-    print(args, &retried, &server.client.name());
-    Ok(ExitCode::SUCCESS)
+    let place = server.client.name();
+    let is_done = !args.asked.is_dry_run();
+    let json = json!({
+        "retried": is_done,
+        "has_more": retried.has_more,
+        "limits_are_known": retried.limits_are_known,
+        "refused": retried.refused,
+        "refused_count": retried.refused_count,
+        "withdrawals": retried.withdrawals,
+    });
+    Ok(args.output.show(&json, || print(&retried, is_done, &place)))
 }
 
 /// A server, or the database with the payment limits of the configuration, and whether the configuration has limits.
@@ -166,31 +175,16 @@ fn without_nulls(fields: &Value) -> Value {
 
 impl Retried {
     fn add(&mut self, answer: &Value) {
-        let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
-        self.withdrawals.extend(list("data"));
+        self.withdrawals.extend_from_slice(entries(answer, "data"));
         // Each request reports all withdrawals that a limit refuses, including those of the previous request.
-        self.refused = list("refused");
+        self.refused = entries(answer, "refused").to_vec();
         self.refused_count = answer["refused_count"].as_u64().unwrap_or_default();
         self.has_more = answer["has_more"].as_bool().unwrap_or(false);
     }
 }
 
 /// Prints what was found, and where.
-fn print(args: &FilterArgs, retried: &Retried, place: &str) {
-    let is_done = !args.asked.is_dry_run();
-    let json = || {
-        json!({
-            "retried": is_done,
-            "has_more": retried.has_more,
-            "limits_are_known": retried.limits_are_known,
-            "refused": retried.refused,
-            "refused_count": retried.refused_count,
-            "withdrawals": retried.withdrawals,
-        })
-    };
-    if args.output.prints(json) {
-        return;
-    }
+fn print(retried: &Retried, is_done: bool, place: &str) {
     for failed in &retried.withdrawals {
         print_stdout(format_args!("{} {}", field(failed, "id"), field(failed, "pool")));
         let (amount, beneficiary) = (field(failed, "amount"), field(failed, "beneficiary"));
