@@ -49,6 +49,7 @@ mod variables;
 mod verbs;
 mod wait;
 mod webhooks;
+mod window;
 mod withdrawal;
 
 use std::{ffi::OsString, process::ExitCode};

@@ -1,12 +1,9 @@
 use std::{
-    env,
-    io::{IsTerminal, Write, stderr},
+    io::{Write, stderr},
     time::Duration,
 };
 
-use rustix::termios::tcgetwinsize;
-
-use crate::commands::print::print_stderr;
+use crate::commands::{print::print_stderr, window};
 
 /// The progress of a demonstration on standard error: lines that are rewritten on a terminal, and otherwise a line every
 /// few seconds.
@@ -102,10 +99,6 @@ fn write(text: &str) {
 
 /// The columns of a terminal that has more rows than these.
 fn terminal_columns(rows: usize) -> Option<usize> {
-    let is_usable = env::var("TERM").is_ok_and(|name| !name.is_empty() && name != "dumb");
-    if !(stderr().is_terminal() && is_usable) {
-        return None;
-    }
-    let size = tcgetwinsize(stderr()).ok()?;
-    (usize::from(size.ws_row) > rows && size.ws_col > 0).then_some(usize::from(size.ws_col))
+    let (columns, height) = window::size(stderr()).filter(|_| window::can_be_redrawn(&stderr()))?;
+    (height > rows).then_some(columns)
 }
