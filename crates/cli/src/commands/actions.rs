@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
+use grid_batch_client::given;
 use grid_batch_core::operators::OperatorVerb;
 use grid_batch_core::{ItemId, ServiceId};
 use serde_json::Value;
@@ -12,7 +13,7 @@ use crate::commands::{
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,
-    remote::{Server, age, change, field, given},
+    remote::{Server, age, change, field},
 };
 
 /// Lists the actions of operators, the latest first: when, who, what and why

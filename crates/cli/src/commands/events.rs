@@ -3,13 +3,14 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
+use grid_batch_client::given;
 use serde_json::Value;
 
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Retries, Server, entries, field, given},
+    remote::{Retries, Server, entries, field},
 };
 
 /// Prints the events of batches in order, and with --follow new ones

@@ -3,6 +3,8 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
+use grid_batch_client::given;
+use grid_batch_core::ServiceId;
 use serde_json::Value;
 
 use crate::commands::{
@@ -42,14 +44,17 @@ pub(crate) fn run(args: &HeldArgs) -> Result<ExitCode, Failure> {
 /// The selected held batches, the oldest first, each with the number of batches before and behind it.
 fn read(server: &Server, args: &HeldArgs) -> Result<Vec<Value>, Failure> {
     let service = args.service.as_ref().and_then(ServiceSelection::one);
-    let service = service.map(|service| ("service_id", service.as_str()));
-    let filters = [&[("held", "true"), ("order", "oldest")][..], &Vec::from_iter(service)].concat();
+    let filters = given([
+        ("held", Some("true")),
+        ("order", Some("oldest")),
+        ("service_id", service.map(ServiceId::as_str)),
+    ]);
     let (mut batches, _) = server.read_list("/v1/batches", &filters, usize::MAX)?;
     batches.retain(|batch| args.selects(batch));
     for batch in &mut batches {
         let (service, id) = (field(batch, "service_id"), field(batch, "id"));
         // It may have ended, or been removed, since it was listed.
-        if let Ok(explained) = server.client.batch(&id.parse()?, Some("explain"), Some(&service)) {
+        if let Ok(explained) = server.client.explain_batch(&id.parse()?, Some(&service)) {
             let (ahead, behind) = position(&explained);
             batch["ahead"] = ahead.into();
             batch["behind"] = behind.into();

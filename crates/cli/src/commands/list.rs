@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
+use grid_batch_client::given;
 use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Table, age, field, given},
+    remote::{Server, Table, age, field},
 };
 
 /// Lists the batches of a running server, the newest first
@@ -79,7 +80,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 
 pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let server = Server::of(&args.remote.server)?;
-    let read = |id| server.client.batch(id, None, args.service.as_deref());
+    let read = |id| server.client.batch(id, args.service.as_deref());
     let batches = args.batch.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     Ok(args.remote.output.show_list("batches", &batches, || print(&batches)))
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
+use grid_batch_client::given;
 use grid_batch_core::ServiceId;
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::commands::{
     arguments::{ActionArgs, DryRun},
     failure::Failure,
     print::{print_json, print_stdout},
-    remote::{Server, action_path, change, entries, field, given},
+    remote::{Server, action_path, change, entries, field},
 };
 
 /// Pauses services, or all: no instance submits their batches; batches under way are followed

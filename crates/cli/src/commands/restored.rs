@@ -10,7 +10,7 @@ use crate::commands::{
     arguments::ActionArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Source, field},
+    remote::{Server, field},
 };
 
 /// Puts every open batch of a restored database in doubt, because it may have been sent in the lost time
@@ -32,11 +32,8 @@ pub(crate) struct RestoredArgs {
 
 pub(crate) fn run(args: &RestoredArgs) -> Result<ExitCode, Failure> {
     let ActionArgs { asked, output, source } = &args.action;
-    let server = match Source::of(source) {
-        Source::Server => Server::of(&source.server)?,
-        // The command itself decides about lost commits, so the store does not look for them.
-        Source::Database => Server::over(source.settings.load()?, Store::open_restored)?,
-    };
+    // The command itself decides about lost commits, so the store does not look for them.
+    let server = Server::at(source, Store::open_restored)?;
     let fields =
         json!({ "nothing_lost": args.nothing_lost, "even_if_running": args.even_if_running });
     let done = server.act(asked, "/v1/database/restored", &[], fields);

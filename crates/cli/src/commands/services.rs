@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use grid_batch_client::given;
 use serde_json::Value;
 
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Table, age, field, given},
+    remote::{Server, Table, age, field},
 };
 
 /// Lists the services of a running server that have open batches, and what stops them

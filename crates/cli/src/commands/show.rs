@@ -55,8 +55,8 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
 
 /// A batch with its explanation: why it waits, what is before and behind it, and what can be done.
 fn read(server: &Server, id: &ItemIdPrefix, service: Option<&str>) -> Result<Value, ClientError> {
-    let mut batch = server.client.batch(id, None, service)?;
-    let explanation = server.client.batch(id, Some("explain"), service)?;
+    let mut batch = server.client.batch(id, service)?;
+    let explanation = server.client.explain_batch(id, service)?;
     let (ahead, behind) = position(&explanation);
     batch["explanation"] = explanation["text"].clone();
     batch["actions"] = explanation["actions"].clone();

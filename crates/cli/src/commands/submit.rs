@@ -64,13 +64,11 @@ pub(crate) struct SubmitArgs {
 }
 
 pub(crate) fn run(args: &SubmitArgs) -> Result<ExitCode, Failure> {
-    let server = match &args.key {
-        Some(file) => {
-            let token = CylinderToken::new(&key::read(file)?);
-            Server::with_token(&args.remote.server, format!("Cylinder:{}", token.as_str()))?
-        }
-        None => Server::of(&args.remote.server)?,
+    let token = match &args.key {
+        Some(file) => Some(format!("Cylinder:{}", CylinderToken::new(&key::read(file)?).as_str())),
+        None => None,
     };
+    let server = Server::with_token(&args.remote.server, token)?;
     let submission = SubmitRequest { server, args, retries: args.timeout.retries() };
     let mut submitted = Vec::new();
     let mut progress = ProgressLine::start();

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use grid_batch_client::given;
 use grid_batch_core::ServiceId;
 use grid_batch_core::events::EventKind;
 use grid_batch_core::webhooks::check_webhook_url;
@@ -13,7 +14,7 @@ use crate::commands::{
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,
-    remote::{Server, age, entries, field, given, time_until},
+    remote::{Server, age, entries, field, time_until},
 };
 
 /// Lists, creates and removes webhooks, and sends failed messages again

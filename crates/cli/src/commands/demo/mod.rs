@@ -12,6 +12,7 @@ use grid_batch_core::queue::StrategyKind;
 use grid_batch_demo::{
     DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger, demonstrate,
 };
+use grid_batch_service::LogFormat;
 use grid_batch_store::DatabaseUrl;
 
 use progress_lines::ProgressLines;
@@ -20,7 +21,7 @@ use stop::StopSignal;
 use crate::commands::{
     failure::Failure,
     flags::log_filter,
-    logging::{self, LogOptions},
+    logging,
     operator::{LINE_WIDTH, wrapped},
     print::{print_stderr, print_stdout},
 };
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     if args.ledger == "evm" {
         return run_withdrawals(args);
     }
-    logging::start(LogOptions::all(&args.log))?;
+    logging::start(&args.log, LogFormat::Text, 0)?;
     let options = options(args)?;
     if !args.json {
         print_introduction(&options);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use grid_batch_client::{ClientError, path_segment};
+use grid_batch_client::{ClientError, given, path_segment};
 use grid_batch_core::operators::OperatorVerb;
 use serde_json::{Value, json};
 
@@ -23,9 +23,9 @@ pub(in crate::commands) fn act_on_each(
     let server = Server::to_act(&args.source)?;
     let act = |name: &BatchName, asked: &Asked| {
         let service = named.service.as_ref().map(ToString::to_string);
-        let service = service.as_deref().map(|service| ("service_id", service));
+        let service = given([("service_id", service.as_deref())]);
         let path = format!("/v1/batches/{}/{}", name.prefix, path_of(verb));
-        server.act(asked, &path, &Vec::from_iter(service), fields_of(verb, name))
+        server.act(asked, &path, &service, fields_of(verb, name))
     };
     if named.names.len() > 1 {
         let dry_run = Asked { run: DryRun { dry_run: true }, ..args.asked.clone() };

@@ -6,7 +6,6 @@ use std::{
 };
 
 use grid_batch_client::ClientError;
-use grid_batch_core::queries::ItemIdPrefix;
 use grid_batch_support::spawn_thread;
 use serde_json::{Value, json};
 
@@ -83,10 +82,9 @@ fn perform(server: &Server, request: Request) -> Answer {
 
 fn explain(server: &Server, of: &Subject) -> Result<Value, Failure> {
     Ok(match of {
-        Subject::Service(service) => server.client.service(service, Some("explain"))?,
+        Subject::Service(service) => server.client.explain_service(service)?,
         Subject::Batch { id, service } => {
-            let id = id.parse::<ItemIdPrefix>()?;
-            server.client.batch(&id, Some("explain"), Some(service))?
+            server.client.explain_batch(&id.parse()?, Some(service))?
         }
     })
 }

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
+use grid_batch_client::given;
 use serde_json::Value;
 
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Table, age, field, given, joined},
+    remote::{Server, Table, age, field, joined},
 };
 
 /// Lists the withdrawals of a running server, the newest first
