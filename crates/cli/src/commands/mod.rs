@@ -18,6 +18,7 @@ mod gas_admins;
 mod halts;
 mod health;
 mod held;
+mod input;
 mod key;
 mod ledger;
 #[cfg(feature = "demo")]
@@ -33,6 +34,7 @@ mod operator;
 mod pause;
 mod print;
 mod printable;
+mod private_file;
 mod remote;
 mod restored;
 mod retention;

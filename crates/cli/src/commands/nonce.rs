@@ -17,15 +17,6 @@ use crate::commands::{
 /// The nonces from the first to the last one.
 type Nonces = RangeInclusive<u64>;
 
-/// A decision about nonces.
-#[derive(Debug, Clone)]
-enum NonceDecision {
-    Elsewhere,
-    Start,
-    Fill,
-    Paid(WithdrawalId),
-}
-
 /// Lists the undecided nonces of gas admins, or records an operator's decision about nonces
 #[derive(Debug, Args)]
 pub(crate) struct NonceArgs {
@@ -39,7 +30,7 @@ pub(crate) struct NonceArgs {
     /// it; start: this nonce is the next one of the gas admin, and those below it were used for no open withdrawal;
     /// fill: the nonces are free, and each gets an empty transfer, so that transactions with higher nonces can be mined
     #[arg(requires = "reason", value_parser = parse_decision)]
-    decision: Option<NonceDecision>,
+    decision: Option<String>,
     /// Reason, for the log of operators' actions
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -60,14 +51,12 @@ fn parse_nonces(text: &str) -> Result<Nonces, String> {
     }
 }
 
-fn parse_decision(text: &str) -> Result<NonceDecision, String> {
-    Ok(match text {
-        "elsewhere" => NonceDecision::Elsewhere,
-        "start" => NonceDecision::Start,
-        "fill" => NonceDecision::Fill,
-        id => NonceDecision::Paid(id.parse().map_err(|error| {
-            format!("{error}; expected elsewhere, start, fill, or the id of a withdrawal")
-        })?),
+fn parse_decision(text: &str) -> Result<String, String> {
+    if matches!(text, "elsewhere" | "start" | "fill") {
+        return Ok(text.to_owned());
+    }
+    text.parse::<WithdrawalId>().map(|id| id.to_string()).map_err(|error| {
+        format!("{error}; expected elsewhere, start, fill, or the id of a withdrawal")
     })
 }
 
@@ -92,16 +81,13 @@ fn decide(
     args: &NonceArgs,
     service: &ServiceId,
     nonces: &Nonces,
-    decision: &NonceDecision,
+    decision: &str,
 ) -> Result<ExitCode, Failure> {
     let (first, last) = (nonces.start(), nonces.end());
     let (action, fields) = match decision {
-        NonceDecision::Elsewhere => ("elsewhere", json!({ "first": first, "last": last })),
-        NonceDecision::Fill => ("fill", json!({ "first": first, "last": last })),
-        NonceDecision::Start => ("start", json!({ "nonce": one(nonces)? })),
-        NonceDecision::Paid(withdrawal) => {
-            ("paid", json!({ "nonce": one(nonces)?, "withdrawal": withdrawal.to_string() }))
-        }
+        "elsewhere" | "fill" => (decision, json!({ "first": first, "last": last })),
+        "start" => (decision, json!({ "nonce": one(nonces)? })),
+        withdrawal => ("paid", json!({ "nonce": one(nonces)?, "withdrawal": withdrawal })),
     };
     let path = remote::action_path("services", service.as_str(), &format!("nonces/{action}"));
     let asked = Asked { reason: args.reason.clone().unwrap_or_default(), run: args.run };

@@ -12,7 +12,7 @@ use crate::commands::{
     failure::Failure,
     operator::{BatchName, NamedBatches, ServiceSelection, Word},
     print::{print_stderr, print_stdout},
-    remote::{self, Server, entries, field},
+    remote::{self, Server, entries, field, joined},
 };
 
 /// Ends the delays of batches that the ledger did not accept: they are sent again now
@@ -73,10 +73,10 @@ pub(crate) fn run(RetryArgs { batch, action, .. }: &RetryArgs) -> Result<ExitCod
     }
 }
 
-/// The batches whose delays have ended, as `(service, batch)`.
+/// The batches whose delays have ended, each as an object with `service_id` and `batch_id`.
 #[derive(Default)]
 struct Ended {
-    batches: Vec<(String, String)>,
+    batches: Vec<Value>,
     /// Why some were left out.
     refused: Vec<String>,
 }
@@ -113,10 +113,13 @@ fn retry_services(args: &ActionArgs, services: &[ServiceId]) -> Result<ExitCode,
 
 impl Ended {
     fn add(&mut self, page: &Value) {
-        let named = |it: &Value| (field(it, "service_id"), field(it, "batch_id"));
-        self.batches.extend(entries(page, "data").iter().map(named));
+        self.batches.extend(
+            entries(page, "data")
+                .iter()
+                .map(|it| json!({ "service_id": it["service_id"], "batch_id": it["batch_id"] })),
+        );
         self.refused.extend(entries(page, "refused").iter().map(|it| {
-            let (service, batch) = named(it);
+            let (service, batch) = (field(it, "service_id"), field(it, "batch_id"));
             format!("{service} {batch:.12}: {}", field(it, "reason"))
         }));
     }
@@ -124,13 +127,10 @@ impl Ended {
 
 fn print(args: &ActionArgs, ended: &Ended) -> ExitCode {
     let dry_run = args.asked.is_dry_run();
-    let batch =
-        |(service, batch): &(String, String)| json!({ "service_id": service, "batch_id": batch });
-    let batches: Vec<Value> = ended.batches.iter().map(batch).collect();
-    let json = json!({ "dry_run": dry_run, "batches": batches, "refused": ended.refused });
+    let json = json!({ "dry_run": dry_run, "batches": ended.batches, "refused": ended.refused });
     args.output.show(&json, || {
-        for (service, batch) in &ended.batches {
-            print_stdout(format_args!("{service} {batch}"));
+        for batch in &ended.batches {
+            print_stdout(joined(batch, &["service_id", "batch_id"], " "));
         }
         match (ended.batches.len(), ended.refused.len()) {
             (count, _) if dry_run => print_stdout(format_args!(

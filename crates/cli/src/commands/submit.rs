@@ -1,8 +1,7 @@
 //! `submit`: hands lists of batches to a running server.
 
 use std::{
-    fs,
-    io::{self, IsTerminal, Read, stderr},
+    io::{IsTerminal, Read, stderr},
     path::PathBuf,
     process::ExitCode,
     time::Duration,
@@ -18,7 +17,7 @@ use crate::commands::{
     arguments::RemoteArgs,
     exit::Exit,
     failure::Failure,
-    key,
+    input, key,
     print::{print_stderr, print_stdout},
     remote::{ProgressLine, Retries, Server, TimeoutArg},
 };
@@ -101,8 +100,9 @@ struct SubmitRequest<'a> {
 
 impl SubmitRequest<'_> {
     fn submit(&self, file: &str) -> Result<Vec<AcceptedBatch>, Failure> {
-        let list =
-            read(file).map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
+        let mut list = Vec::new();
+        let read = input::open(file).and_then(|mut input| input.read_to_end(&mut list));
+        read.map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
         let SubmitArgs { service, label, new, .. } = self.args;
         let (service, label) = (service.as_deref(), label.as_deref());
         let submit = || self.server.client.submit(&list, service, label, *new);
@@ -174,14 +174,4 @@ fn print_status(status: &BatchStatus) {
     let error = status.error().filter(|_| !status.is_committed());
     let error = error.map(|error| format!(": {error}")).unwrap_or_default();
     print_stdout(format_args!("{} {}{error}", status.id, status.status.to_lowercase()));
-}
-
-fn read(file: &str) -> io::Result<Vec<u8>> {
-    match file {
-        "-" => {
-            let mut list = Vec::new();
-            io::stdin().read_to_end(&mut list).map(|_| list)
-        }
-        file => fs::read(file),
-    }
 }

@@ -57,7 +57,7 @@ impl<T: AsRef<str>> fmt::Display for OneLine<T> {
 }
 
 /// Characters that are not printed as themselves, such as those that turn the direction of the text.
-fn is_escaped(c: char) -> bool {
+pub(super) fn is_escaped(c: char) -> bool {
     !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1
 }
 
