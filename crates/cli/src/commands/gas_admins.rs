@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
 use grid_batch_service::gas_admin_addresses;
 use grid_batch_withdrawals::in_unit;
 use serde_json::{Value, json};
@@ -14,20 +13,10 @@ use crate::commands::{
     remote::{Server, Source, Table, entries, field},
 };
 
-/// Lists the gas admins with their balances and queues; with a configuration, only their addresses
-///
-/// A running server also shows the gas price. With a configuration, lists their names and addresses without a server,
-/// and checks the keys; remote signers are not asked.
-#[derive(Debug, Args)]
-pub(crate) struct GasAdminsArgs {
-    #[command(flatten)]
-    read: ReadArgs,
-}
-
-pub(crate) fn run(GasAdminsArgs { read }: &GasAdminsArgs) -> Result<ExitCode, Failure> {
-    match Source::of(&read.source) {
-        Source::Server => list_of_server(read),
-        Source::Database => list_of_configuration(read),
+pub(crate) fn run(args: &ReadArgs) -> Result<ExitCode, Failure> {
+    match Source::of(&args.source) {
+        Source::Server => list_of_server(args),
+        Source::Database => list_of_configuration(args),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
 use serde_json::{Value, json};
 
 use crate::commands::{
@@ -13,18 +12,7 @@ use crate::commands::{
     remote::{Server, entries, field},
 };
 
-/// Moves open withdrawals to the gas admins that their pools have in the settings now
-///
-/// They go to the end of its queue and keep their order, if all nodes show that the former gas admin has sent nothing
-/// that is not stored. Only withdrawals for which nothing was signed are moved; the others end at their former gas
-/// admin, whose key should stay in `gas_admins.*.key` until then. Servers may be running.
-#[derive(Debug, Args)]
-pub(crate) struct MoveArgs {
-    #[command(flatten)]
-    action: ActionArgs,
-}
-
-pub(crate) fn run(MoveArgs { action }: &MoveArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(action: &ActionArgs) -> Result<ExitCode, Failure> {
     let server = Server::to_act(&action.source)?;
     let moves = server.act(&action.asked, "/v1/database/move-withdrawals", &[], json!({}));
     let moves = moves.map_err(Server::failed)?;

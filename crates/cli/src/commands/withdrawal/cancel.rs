@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{list, name::act};
 use crate::commands::{
-    arguments::{ActionArgs, Asked, Output},
+    arguments::ActionArgs,
     failure::Failure,
     print::{print_stderr, print_stdout},
     remote::{self, Server, field},
@@ -29,16 +29,14 @@ pub(crate) struct CancelArgs {
 }
 
 pub(super) fn run(CancelArgs { withdrawal, action }: &CancelArgs) -> Result<ExitCode, Failure> {
-    let ActionArgs { asked, output, source } = action;
-    remote::check_withdrawals(source)?;
-    act_on_each(withdrawal, asked, output, &Server::to_act(source)?, "cancel")
+    remote::check_withdrawals(&action.source)?;
+    act_on_each(withdrawal, action, &Server::to_act(&action.source)?, "cancel")
 }
 
 /// Requests this action for each withdrawal that is named, and reports each.
 pub(super) fn act_on_each(
     named: &[ItemIdPrefix],
-    asked: &Asked,
-    output: &Output,
+    ActionArgs { asked, output, .. }: &ActionArgs,
     server: &Server,
     action: &str,
 ) -> Result<ExitCode, Failure> {
