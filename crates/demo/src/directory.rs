@@ -119,21 +119,15 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DemoError> {
 
 impl DemoPlan {
     fn continue_with(self, new: &Self, options: &DemoOptions) -> Result<Self, DemoError> {
-        let differs = |option: &'static str, kept: &dyn Display| DemoError::OtherOptions {
-            option,
-            kept: kept.to_string(),
-        };
-        if self.ledger != new.ledger {
-            return Err(differs("ledger", &self.ledger));
-        }
-        if self.services != new.services {
-            return Err(differs("number of services", &self.services));
-        }
-        if self.strategy != new.strategy {
-            return Err(differs("strategy", &self.strategy));
-        }
-        if options.seed.is_some_and(|seed| seed != self.seed) {
-            return Err(differs("seed", &self.seed));
+        let has_seed = options.seed.is_none_or(|seed| seed == self.seed);
+        let kept: [(&'static str, &dyn Display, bool); 4] = [
+            ("ledger", &self.ledger, self.ledger == new.ledger),
+            ("number of services", &self.services, self.services == new.services),
+            ("strategy", &self.strategy, self.strategy == new.strategy),
+            ("seed", &self.seed, has_seed),
+        ];
+        if let Some((option, kept, _)) = kept.into_iter().find(|(.., is_same)| !is_same) {
+            return Err(DemoError::OtherOptions { option, kept: kept.to_string() });
         }
         let batches = if self.done { self.batches + new.batches } else { self.batches };
         Ok(Self { batches, done: false, ..self })

@@ -93,8 +93,23 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
 }
 
 impl WrittenArgs {
+    /// Writes the file as a whole or not at all.
     fn write(&self, file: &Path) -> Result<(), Failure> {
-        write(file, &self.printed.text()?, self.force)
+        let text = self.printed.text()?;
+        if !self.force && fs::symlink_metadata(file).is_ok() {
+            let file = file.display();
+            return Err(Failure::new(format!("the file {file} exists; add --force to replace it")));
+        }
+        let mut temporary = file.as_os_str().to_owned();
+        temporary.push(format!(".{}.tmp", std::process::id()));
+        let temporary = PathBuf::from(temporary);
+        let written = private_file::write_new(&temporary, text.trim_start())
+            .and_then(|()| fs::rename(&temporary, file));
+        written.map_err(|error| {
+            // The error of the write counts; the file may not be there.
+            let _ = fs::remove_file(&temporary);
+            Failure::new(format!("the file {} cannot be written: {error}", file.display()))
+        })
     }
 }
 
@@ -154,22 +169,4 @@ fn is_standard_output(file: &Path) -> bool {
         }
         _ => false,
     }
-}
-
-/// Writes the file as a whole or not at all.
-fn write(file: &Path, text: &str, replace: bool) -> Result<(), Failure> {
-    if !replace && fs::symlink_metadata(file).is_ok() {
-        let file = file.display();
-        return Err(Failure::new(format!("the file {file} exists; add --force to replace it")));
-    }
-    let mut temporary = file.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    let written = private_file::write_new(&temporary, text.trim_start())
-        .and_then(|()| fs::rename(&temporary, file));
-    written.map_err(|error| {
-        // The error of the write counts; the file may not be there.
-        let _ = fs::remove_file(&temporary);
-        Failure::new(format!("the file {} cannot be written: {error}", file.display()))
-    })
 }

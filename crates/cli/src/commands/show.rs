@@ -114,10 +114,8 @@ fn print(batch: &Value) {
         let more = if batch["wait"]["behind"]["more_ahead"] == true { "more than " } else { "" };
         let (ahead, behind) = (field(batch, "ahead"), field(batch, "behind"));
         print_line("position", &format!("{more}{ahead} before it, {behind} behind it"));
-        match batch["owner"]["instance_id"].as_str() {
-            Some(instance) => print_line("owner", instance),
-            None => print_line("owner", "no instance claims the service"),
-        }
+        let owner = batch["owner"]["instance_id"].as_str();
+        print_line("owner", owner.unwrap_or("no instance claims the service"));
     }
     for event in entries(batch, "history") {
         print_line(&field(event, "at"), &joined(event, &["kind", "state", "detail"], ", "));

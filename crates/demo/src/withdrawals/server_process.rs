@@ -129,17 +129,12 @@ impl ServerDirectory {
             ("pools.*.gas_admin", pools.join(",")),
         ];
         let fixed = SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
-        let flag = |name: &str, text: String| {
-            let setting = grid_batch_service::SETTINGS
-                .named(name)
-                .ok_or_else(|| DemoError::no_setting(name))?;
-            Ok([format!("--{}", setting.flag()), text])
-        };
-        let flags: Vec<[String; 2]> = variable
-            .into_iter()
-            .chain(fixed)
-            .map(|(name, text)| flag(name, text))
-            .collect::<Result<_, DemoError>>()?;
-        Ok(flags.into_iter().flatten().collect())
+        let mut flags = Vec::new();
+        for (name, text) in variable.into_iter().chain(fixed) {
+            let setting = grid_batch_service::SETTINGS.named(name);
+            let no_setting = || DemoError::internal(format!("there is no setting {name}"));
+            flags.extend([format!("--{}", setting.ok_or_else(no_setting)?.flag()), text]);
+        }
+        Ok(flags)
     }
 }

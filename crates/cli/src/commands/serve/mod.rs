@@ -13,7 +13,7 @@ use crate::commands::{
     logging,
     print::print_stdout,
     signals::{self, ShutdownPhase},
-    wait::{self, Waited},
+    wait,
 };
 use service_manager::ServiceManager;
 
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let phase = Arc::new(ShutdownPhase::default());
     let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&phase))?;
     config.warn();
-    if wait::for_database(&config, &shutdown)? == Waited::ShutdownRequested {
+    if !wait::for_database(&config, &shutdown)? {
         return Ok(ExitCode::SUCCESS);
     }
     phase.begin_exit_at_once();

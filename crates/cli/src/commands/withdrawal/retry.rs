@@ -118,7 +118,7 @@ pub(crate) fn retry_filtered(args: &FilterArgs) -> Result<ExitCode, Failure> {
             "reason_contains": args.failed_with,
             "limit": rest.min(MOST_OF_REQUEST),
         });
-        let answer = server.act(asked, "/withdrawals/retry", &[], without_nulls(&fields));
+        let answer = server.act(asked, "/withdrawals/retry", &[], fields);
         retried.add(&answer.map_err(Server::failed)?);
         // A second request of a dry run would list the same withdrawals.
         let is_complete = !retried.has_more || retried.withdrawals.len() >= limit;
@@ -164,11 +164,6 @@ impl FilterArgs {
         };
         Some(format_rfc3339_seconds(since).to_string())
     }
-}
-
-fn without_nulls(fields: &Value) -> Value {
-    let given = fields.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    given.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 impl Retried {
