@@ -145,13 +145,12 @@ impl Continuation {
 
 /// The token is in no flag: other users of the machine see those.
 fn token(named: Option<&Path>, of_profile: Option<&Path>) -> Result<Option<String>, Failure> {
-    let in_environment = || env::var(variables::TOKEN).ok();
-    let file = match (named, in_environment(), of_profile) {
-        (Some(file), ..) => file,
-        (None, Some(token), _) => return Ok(Some(token)),
-        (None, None, Some(file)) => file,
-        (None, None, None) => return Ok(None),
-    };
+    if named.is_none()
+        && let Ok(token) = env::var(variables::TOKEN)
+    {
+        return Ok(Some(token));
+    }
+    let Some(file) = named.or(of_profile) else { return Ok(None) };
     let text = fs::read_to_string(file).map_err(|error| {
         Failure::configuration(format!("the token file {} cannot be read: {error}", file.display()))
     })?;
