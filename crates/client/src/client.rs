@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::{
     AcceptedBatch, BatchStatus, ClientError, ClientRequest, Problem, Transport,
-    path::{path_segment, with_query},
-    submitted::{StatusesJson, SubmittedJson},
+    path::{given, path_segment, with_query},
+    submitted::{ListJson, read_status, read_submitted},
     transport::HttpTransport,
 };
 
@@ -67,13 +67,11 @@ impl Client {
         label: Option<&str>,
         is_new: bool,
     ) -> Result<Vec<AcceptedBatch>, ClientError> {
-        let service = service_id.map(|service_id| ("service_id", service_id));
-        let label = label.map(|label| ("label", label));
-        let new = is_new.then_some(("new", "true"));
-        let parameters: Vec<_> = service.into_iter().chain(label).chain(new).collect();
+        let new = is_new.then_some("true");
+        let parameters = given([("service_id", service_id), ("label", label), ("new", new)]);
         let target = with_query("/v1/batches", &parameters);
         let response = self.send(&target, "application/octet-stream", list.to_vec())?;
-        self.parse::<SubmittedJson>(response)?.read().map_err(|reason| self.not_understood(reason))
+        self.parse_list(response, read_submitted)
     }
 
     /// The statuses of batches, in the order of the ids. With a wait, the answer comes when all have ended, or after
@@ -85,13 +83,11 @@ impl Client {
         wait: Option<Duration>,
     ) -> Result<Vec<BatchStatus>, ClientError> {
         let wait = wait.map(|wait| wait.min(LONGEST_WAIT).as_secs().max(1).to_string());
-        let service = service_id.map(|service_id| ("service_id", service_id));
-        let wait = wait.as_deref().map(|wait| ("wait", wait));
-        let parameters: Vec<_> = service.into_iter().chain(wait).collect();
+        let parameters = given([("service_id", service_id), ("wait", wait.as_deref())]);
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let target = with_query("/batch_statuses", &parameters);
         let response = self.send(&target, "application/json", Value::from(ids).to_string())?;
-        self.parse::<StatusesJson>(response)?.read().map_err(|reason| self.not_understood(reason))
+        self.parse_list(response, read_status)
     }
 
     /// The resource at a path, such as `/v1/services`.
@@ -130,28 +126,23 @@ impl Client {
         self.parse(self.send(&target, "application/json", body.to_string())?)
     }
 
-    /// A batch, or a resource below it, such as `explain`. The first characters of its id are enough.
-    pub fn batch(
-        &self,
-        id: &ItemIdPrefix,
-        part: Option<&str>,
-        service_id: Option<&str>,
-    ) -> Result<Value, ClientError> {
-        let path = match part {
-            Some(part) => format!("/v1/batches/{id}/{part}"),
-            None => format!("/v1/batches/{id}"),
-        };
-        let service = service_id.map(|service_id| ("service_id", service_id));
-        self.get(&path, &Vec::from_iter(service))
+    /// A batch. The first characters of its id are enough.
+    pub fn batch(&self, id: &ItemIdPrefix, service_id: Option<&str>) -> Result<Value, ClientError> {
+        self.get(&format!("/v1/batches/{id}"), &given([("service_id", service_id)]))
     }
 
-    /// A service, or a resource below it.
-    pub fn service(&self, service_id: &str, part: Option<&str>) -> Result<Value, ClientError> {
-        let service = path_segment(service_id);
-        match part {
-            Some(part) => self.get(&format!("/v1/services/{service}/{part}"), &[]),
-            None => self.get(&format!("/v1/services/{service}"), &[]),
-        }
+    /// Why a batch waits. The first characters of its id are enough.
+    pub fn explain_batch(
+        &self,
+        id: &ItemIdPrefix,
+        service_id: Option<&str>,
+    ) -> Result<Value, ClientError> {
+        self.get(&format!("/v1/batches/{id}/explain"), &given([("service_id", service_id)]))
+    }
+
+    /// Why a service waits.
+    pub fn explain_service(&self, service_id: &str) -> Result<Value, ClientError> {
+        self.get(&format!("/v1/services/{}/explain", path_segment(service_id)), &[])
     }
 
     fn request(&self, method: &'static str, target: &str) -> Result<HttpResponse, ClientError> {
@@ -189,6 +180,16 @@ impl Client {
             429 | 503 => ClientError::Busy { problem, retry_after },
             _ => ClientError::Refused { status, problem },
         })
+    }
+
+    fn parse_list<J: DeserializeOwned, T>(
+        &self,
+        response: HttpResponse,
+        read: fn(J) -> Result<T, String>,
+    ) -> Result<Vec<T>, ClientError> {
+        let list: ListJson<J> = self.parse(response)?;
+        let entries: Result<Vec<T>, String> = list.data.into_iter().map(read).collect();
+        entries.map_err(|reason| self.not_understood(reason))
     }
 
     fn not_understood(&self, reason: impl Into<String>) -> ClientError {

@@ -9,6 +9,6 @@ mod transport;
 pub use client::{Client, ClientOptions};
 pub use error::{ClientError, Problem};
 pub use grid_batch_http::HttpResponse;
-pub use path::path_segment;
+pub use path::{given, path_segment};
 pub use submitted::{AcceptedBatch, BatchStatus};
 pub use transport::{ClientRequest, Transport};

@@ -15,6 +15,13 @@ pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
     target
 }
 
+/// The parameters that have a value.
+pub fn given<'a, const N: usize>(
+    parameters: [(&'static str, Option<&'a str>); N],
+) -> Vec<(&'static str, &'a str)> {
+    parameters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
 /// A text as one part of the path of a URL, such as the id of a service.
 pub fn path_segment(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()

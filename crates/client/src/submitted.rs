@@ -46,44 +46,27 @@ impl BatchStatus {
     }
 }
 
-/// The answer to a list of batches.
+/// An answer with an entry for each batch.
 #[derive(Debug, Deserialize)]
-pub(crate) struct SubmittedJson {
-    data: Vec<SubmittedBatchJson>,
+pub(crate) struct ListJson<T> {
+    pub(crate) data: Vec<T>,
 }
 
+/// A batch in the answer to a list of batches.
 #[derive(Debug, Deserialize)]
-struct SubmittedBatchJson {
+pub(crate) struct SubmittedJson {
     id: String,
     service_id: String,
 }
 
-impl SubmittedJson {
-    pub(crate) fn read(self) -> Result<Vec<AcceptedBatch>, String> {
-        self.data.into_iter().map(SubmittedBatchJson::read).collect()
-    }
+pub(crate) fn read_submitted(
+    SubmittedJson { id, service_id }: SubmittedJson,
+) -> Result<AcceptedBatch, String> {
+    let id = id.parse().map_err(|_| format!("{id} is not a batch id"))?;
+    Ok(AcceptedBatch { id, service_id })
 }
 
-impl SubmittedBatchJson {
-    fn read(self) -> Result<AcceptedBatch, String> {
-        let id = self.id.parse().map_err(|_| format!("{} is not a batch id", self.id))?;
-        Ok(AcceptedBatch { id, service_id: self.service_id })
-    }
-}
-
-/// The answer to a request for statuses.
-#[derive(Debug, Deserialize)]
-pub(crate) struct StatusesJson {
-    data: Vec<Value>,
-}
-
-impl StatusesJson {
-    pub(crate) fn read(self) -> Result<Vec<BatchStatus>, String> {
-        self.data.into_iter().map(read_status).collect()
-    }
-}
-
-fn read_status(json: Value) -> Result<BatchStatus, String> {
+pub(crate) fn read_status(json: Value) -> Result<BatchStatus, String> {
     let text = |name: &str| {
         let value = json.get(name).and_then(Value::as_str);
         value.ok_or_else(|| format!("a status has no {name}"))

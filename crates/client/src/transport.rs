@@ -1,3 +1,5 @@
+use std::fmt::Display;
+
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
 use grid_batch_support::redact_url;
 use tokio::runtime::{Builder, Runtime};
@@ -41,11 +43,7 @@ impl HttpTransport {
             max_response_bytes: 64 * 1024 * 1024,
             ..HttpOptions::default()
         };
-        let unusable = |error: HttpError| ClientError::Url {
-            url: redact_url(&options.url),
-            reason: error.to_string(),
-        };
-        let http = HttpClient::new(&http).map_err(unusable)?;
+        let http = HttpClient::new(&http).map_err(|error| unusable(&options.url, &error))?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let authorization = options.token.map(|token| format!("Bearer {}", token.trim()));
         Ok(Self {
@@ -58,12 +56,14 @@ impl HttpTransport {
 
     fn failed(&self, source: HttpError) -> ClientError {
         match source {
-            HttpError::InvalidRequest(reason) => {
-                ClientError::Url { url: self.name(), reason: reason.to_string() }
-            }
+            HttpError::InvalidRequest(reason) => unusable(&self.url, &reason),
             source => ClientError::Unreachable { url: self.name(), source },
         }
     }
+}
+
+fn unusable(url: &str, reason: &dyn Display) -> ClientError {
+    ClientError::Url { url: redact_url(url), reason: reason.to_string() }
 }
 
 impl Transport for HttpTransport {
@@ -73,8 +73,7 @@ impl Transport for HttpTransport {
 
     fn send(&self, request: ClientRequest<'_>) -> Result<HttpResponse, ClientError> {
         let ClientRequest { method, target, content_type, body } = request;
-        let url = join(&self.url, target)
-            .map_err(|error| ClientError::Url { url: self.name(), reason: error.to_string() })?;
+        let url = join(&self.url, target).map_err(|error| unusable(&self.url, &error))?;
         let authorization = self.authorization.iter().map(|it| ("authorization", it.as_str()));
         let content_type = content_type.map(|content_type| ("content-type", content_type));
         let headers: Vec<_> = authorization.chain(content_type).collect();

@@ -37,7 +37,8 @@ pub(crate) fn run_clients(
         let threads = Vec::from_iter((0..clients).map(|first| {
             let services = (first..batches.services().len()).step_by(clients).collect();
             scope.spawn(move || {
-                let client = DemoClient::new(url, batches, counts)?;
+                let options = ClientOptions { url: url.to_owned(), ..ClientOptions::default() };
+                let client = DemoClient { client: Client::new(options)?, batches, counts };
                 // Without one of them, the others would send in vain.
                 let stop = |_: &DemoError| counts.stop.store(true, Relaxed);
                 client.send_all(services, total).inspect_err(stop)
@@ -54,17 +55,7 @@ struct DemoClient<'a> {
     counts: &'a ClientCounts,
 }
 
-impl<'a> DemoClient<'a> {
-    fn new(
-        url: &str,
-        batches: &'a DemoBatches,
-        counts: &'a ClientCounts,
-    ) -> Result<Self, DemoError> {
-        let client =
-            Client::new(ClientOptions { url: url.to_owned(), ..ClientOptions::default() })?;
-        Ok(Self { client, batches, counts })
-    }
-
+impl DemoClient<'_> {
     fn send_all(&self, services: Vec<usize>, total: usize) -> Result<(), DemoError> {
         let counts = services.iter().map(|service| self.batches.count_for(*service, total));
         for first in (0..counts.max().unwrap_or(0)).step_by(BATCHES_PER_REQUEST) {

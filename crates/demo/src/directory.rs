@@ -2,11 +2,14 @@
 
 use std::{
     fmt::Display,
-    fs, io,
+    fs,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
 use crate::{DemoError, DemoOptions};
 
@@ -28,7 +31,7 @@ pub(crate) struct DemoPlan {
 pub(crate) struct DemoDirectory {
     path: PathBuf,
     /// Removes the directory when it is dropped, unless it is kept.
-    _temporary: Option<tempfile::TempDir>,
+    _temporary: Option<TempDir>,
 }
 
 impl DemoDirectory {
@@ -39,9 +42,8 @@ impl DemoDirectory {
                 Ok(Self { path: path.to_owned(), _temporary: None })
             }
             None => {
-                let directory = tempfile::Builder::new().prefix("grid-batch-demo-").tempdir();
-                let directory =
-                    directory.map_err(|error| DemoError::file(&std::env::temp_dir(), error))?;
+                let directory = TempDir::with_prefix("grid-batch-demo-")
+                    .map_err(|error| DemoError::file(&std::env::temp_dir(), error))?;
                 Ok(Self { path: directory.path().to_owned(), _temporary: Some(directory) })
             }
         }
@@ -62,16 +64,7 @@ impl DemoDirectory {
     /// Writes the server's key file. The simulated ledger accepts any key.
     pub(crate) fn write_key(&self, seed: u64) -> Result<PathBuf, DemoError> {
         let path = self.path.join("key");
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options
-            .open(&path)
-            .and_then(|mut file| {
-                io::Write::write_all(&mut file, format!("{:064x}", seed | 1).as_bytes())
-            })
-            .map_err(|error| DemoError::file(&path, error))?;
+        write_private(&path, &format!("{:064x}", seed | 1))?;
         Ok(path)
     }
 
@@ -115,23 +108,26 @@ impl DemoDirectory {
     }
 }
 
+/// Writes a file that only its owner can read.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), DemoError> {
+    let mut options = fs::OpenOptions::new();
+    let opened = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+    opened
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| DemoError::file(path, error))
+}
+
 impl DemoPlan {
     fn continue_with(self, new: &Self, options: &DemoOptions) -> Result<Self, DemoError> {
-        let differs = |option: &'static str, kept: &dyn Display| DemoError::OtherOptions {
-            option,
-            kept: kept.to_string(),
-        };
-        if self.ledger != new.ledger {
-            return Err(differs("ledger", &self.ledger));
-        }
-        if self.services != new.services {
-            return Err(differs("number of services", &self.services));
-        }
-        if self.strategy != new.strategy {
-            return Err(differs("strategy", &self.strategy));
-        }
-        if options.seed.is_some_and(|seed| seed != self.seed) {
-            return Err(differs("seed", &self.seed));
+        let has_seed = options.seed.is_none_or(|seed| seed == self.seed);
+        let kept: [(&'static str, &dyn Display, bool); 4] = [
+            ("ledger", &self.ledger, self.ledger == new.ledger),
+            ("number of services", &self.services, self.services == new.services),
+            ("strategy", &self.strategy, self.strategy == new.strategy),
+            ("seed", &self.seed, has_seed),
+        ];
+        if let Some((option, kept, _)) = kept.into_iter().find(|(.., is_same)| !is_same) {
+            return Err(DemoError::OtherOptions { option, kept: kept.to_string() });
         }
         let batches = if self.done { self.batches + new.batches } else { self.batches };
         Ok(Self { batches, done: false, ..self })

@@ -80,11 +80,6 @@ impl DemoError {
         Self::Internal(error.into())
     }
 
-    #[cfg(feature = "evm")]
-    pub(crate) fn no_setting(name: &str) -> Self {
-        Self::internal(format!("there is no setting {name}"))
-    }
-
     pub(crate) fn file(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::File { path: path.to_owned(), source: source.into() }
     }

@@ -3,16 +3,17 @@
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
+use grid_batch_client::given;
 use grid_batch_core::operators::OperatorVerb;
 use grid_batch_core::{ItemId, ServiceId};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::{
     arguments::ReadArgs,
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,
-    remote::{Server, age, field, given},
+    remote::{Server, age, change, field},
 };
 
 /// Lists the actions of operators, the latest first: when, who, what and why
@@ -47,22 +48,21 @@ pub(crate) fn run(args: &ActionsArgs) -> Result<ExitCode, Failure> {
         ("verb", args.verb.map(|verb| verb.as_str())),
     ]);
     let (actions, _) = server.read_list("/v1/operator-actions", &filters, args.limit as usize)?;
-    if args.read.output.prints(|| json!({ "actions": actions })) {
-        return Ok(ExitCode::SUCCESS);
+    Ok(args.read.output.show_list("actions", &actions, || {
+        actions.iter().for_each(print);
+        print_stdout(format_args!("{} actions{}", actions.len(), server.place()));
+    }))
+}
+
+fn print(action: &Value) {
+    let (verb, actor) = (field(action, "verb"), field(action, "actor"));
+    let (at, ago) = (field(action, "acted_at"), age(action, "acted_at"));
+    print_stdout(format_args!("{at} ({ago} ago) {verb} by {actor}"));
+    print_wrapped("    ", &about(action));
+    print_wrapped("    ", &change(action));
+    if let Some(reason) = action["reason"].as_str() {
+        print_wrapped("    ", reason);
     }
-    for action in &actions {
-        let (verb, actor) = (field(action, "verb"), field(action, "actor"));
-        let (at, ago) = (field(action, "acted_at"), age(action, "acted_at"));
-        print_stdout(format_args!("{at} ({ago} ago) {verb} by {actor}"));
-        print_wrapped("    ", &about(action));
-        let changed = &action["changed"];
-        print_wrapped("    ", &format!("{} -> {}", field(changed, "from"), field(changed, "to")));
-        if let Some(reason) = action["reason"].as_str() {
-            print_wrapped("    ", reason);
-        }
-    }
-    print_stdout(format_args!("{} actions{}", actions.len(), server.place()));
-    Ok(ExitCode::SUCCESS)
 }
 
 fn about(action: &Value) -> String {

@@ -1,11 +1,11 @@
 //! Arguments that several commands have. They are flattened into those of the commands, whose help a documentation of
 //! these types would replace.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::Args;
 use grid_batch_client::ClientOptions;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::commands::{
     flags::{OfSource, SettingFlags},
@@ -27,12 +27,19 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Prints a document, if JSON is asked for. Returns whether it is.
-    pub(crate) fn prints(&self, document: impl FnOnce() -> Value) -> bool {
+    /// Prints the document if JSON is asked for, and otherwise what `text` prints.
+    pub(crate) fn show(&self, document: &Value, text: impl FnOnce()) -> ExitCode {
         if self.json {
-            print_json(&document());
+            print_json(document);
+        } else {
+            text();
         }
-        self.json
+        ExitCode::SUCCESS
+    }
+
+    /// The same for a list, which is a field of the document.
+    pub(crate) fn show_list(&self, name: &str, entries: &[Value], text: impl FnOnce()) -> ExitCode {
+        self.show(&json!({ name: entries }), text)
     }
 }
 

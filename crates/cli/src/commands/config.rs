@@ -1,8 +1,9 @@
 //! `config`: the configuration as a file, and the mistakes in it.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
+    fs::{self, File},
+    io,
+    os::{fd::AsFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -15,6 +16,7 @@ use crate::commands::{
     failure::Failure,
     flags::{self, All, SettingFlags},
     print::{print_stderr, print_stdout},
+    private_file,
 };
 
 /// Prints, checks or writes the configuration
@@ -91,8 +93,23 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
 }
 
 impl WrittenArgs {
+    /// Writes the file as a whole or not at all.
     fn write(&self, file: &Path) -> Result<(), Failure> {
-        write(file, &self.printed.text()?, self.force)
+        let text = self.printed.text()?;
+        if !self.force && fs::symlink_metadata(file).is_ok() {
+            let file = file.display();
+            return Err(Failure::new(format!("the file {file} exists; add --force to replace it")));
+        }
+        let mut temporary = file.as_os_str().to_owned();
+        temporary.push(format!(".{}.tmp", std::process::id()));
+        let temporary = PathBuf::from(temporary);
+        let written = private_file::write_new(&temporary, text.trim_start())
+            .and_then(|()| fs::rename(&temporary, file));
+        written.map_err(|error| {
+            // The error of the write counts; the file may not be there.
+            let _ = fs::remove_file(&temporary);
+            Failure::new(format!("the file {} cannot be written: {error}", file.display()))
+        })
     }
 }
 
@@ -144,10 +161,7 @@ fn refuse_to_print_into(file: &Path) -> Result<(), Failure> {
     )))
 }
 
-#[cfg(unix)]
 fn is_standard_output(file: &Path) -> bool {
-    use std::os::{fd::AsFd, unix::fs::MetadataExt};
-
     let stdout = io::stdout().as_fd().try_clone_to_owned().map(File::from);
     match (stdout.and_then(|stdout| stdout.metadata()), fs::metadata(file)) {
         (Ok(stdout), Ok(file)) => {
@@ -155,39 +169,4 @@ fn is_standard_output(file: &Path) -> bool {
         }
         _ => false,
     }
-}
-
-#[cfg(not(unix))]
-fn is_standard_output(_: &Path) -> bool {
-    false
-}
-
-/// Writes the file as a whole or not at all.
-fn write(file: &Path, text: &str, replace: bool) -> Result<(), Failure> {
-    let failed = |error: io::Error| {
-        Failure::new(format!("the file {} cannot be written: {error}", file.display()))
-    };
-    if !replace && fs::symlink_metadata(file).is_ok() {
-        let file = file.display();
-        return Err(Failure::new(format!("the file {file} exists; add --force to replace it")));
-    }
-    let mut temporary = file.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    let written = write_private(&temporary, text).and_then(|()| fs::rename(&temporary, file));
-    written.map_err(|error| {
-        // The error of the write counts; the file may not be there.
-        let _ = fs::remove_file(&temporary);
-        failed(error)
-    })
-}
-
-fn write_private(file: &Path, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut opened = options.open(file)?;
-    opened.write_all(text.trim_start().as_bytes())?;
-    opened.sync_all()
 }

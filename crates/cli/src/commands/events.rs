@@ -3,13 +3,14 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
+use grid_batch_client::given;
 use serde_json::Value;
 
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Retries, Server, field, given},
+    remote::{Retries, Server, entries, field},
 };
 
 /// Prints the events of batches in order, and with --follow new ones
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode, Failure> {
         let retries =
             Retries::until(if follow { Duration::from_secs(300) } else { Duration::ZERO });
         let page = retries.run(|| server.client.get("/v1/events", &parameters))?;
-        page["data"].as_array().into_iter().flatten().for_each(|event| print(args, event));
+        entries(&page, "data").iter().for_each(|event| print(args, event));
         let more = page["more"].as_bool().unwrap_or(false);
         after = field(&page, "next");
         if !follow && !more {

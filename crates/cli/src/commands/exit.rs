@@ -6,32 +6,22 @@ use std::process::ExitCode;
 /// knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    Done,
-    Failed,
-    WrongArguments,
-    TimedOut,
-    Unreachable,
-    Unavailable,
-    Configuration,
-}
-
-impl Exit {
-    fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Failed => 1,
-            Self::WrongArguments => 2,
-            Self::TimedOut => 3,
-            Self::Unreachable => 4,
-            Self::Unavailable => 69,
-            Self::Configuration => 78,
-        }
-    }
+    Done = 0,
+    Failed = 1,
+    /// The arguments must change.
+    WrongArguments = 2,
+    TimedOut = 3,
+    /// A server does not answer now.
+    Unreachable = 4,
+    /// The database or something else that is needed cannot be reached now.
+    Unavailable = 69,
+    /// A setting, a key file, or what they name must change.
+    Configuration = 78,
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit.code())
+        Self::from(exit as u8)
     }
 }
 
@@ -82,7 +72,7 @@ mod tests {
             .to_owned();
         for exit in ALL {
             let (meaning, action) = row(exit);
-            writeln!(page, "| {} | {meaning} | {action} |", exit.code()).unwrap();
+            writeln!(page, "| {} | {meaning} | {action} |", exit as u8).unwrap();
         }
         page.replace("|  |", "| |")
     }

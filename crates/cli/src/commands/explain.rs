@@ -31,17 +31,16 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let server = Server::of(&args.remote.server)?;
     let explanation = match (&args.batch, args.service.as_deref()) {
-        (None, service) => server.client.service(service.unwrap_or_default(), Some("explain"))?,
+        (None, service) => server.client.explain_service(service.unwrap_or_default())?,
         (Some(Word::Service(named)), None) => match explain_service(&server, named)? {
             Some(explanation) => explanation,
             None => explain_batch(&server, &Word::Service(named.clone()), None)?,
         },
         (Some(word), service) => explain_batch(&server, word, service)?,
     };
-    if !args.remote.output.prints(|| explanation.clone()) {
+    Ok(args.remote.output.show(&explanation, || {
         explanation_lines(&explanation, LINE_WIDTH).into_iter().for_each(print_stdout);
-    }
-    Ok(ExitCode::SUCCESS)
+    }))
 }
 
 fn explain_batch(server: &Server, word: &Word, service: Option<&str>) -> Result<Value, Failure> {
@@ -50,7 +49,7 @@ fn explain_batch(server: &Server, word: &Word, service: Option<&str>) -> Result<
             "there is no such service; to name a batch, give at least 8 characters of its id",
         )
     })?;
-    Ok(server.client.batch(&name.prefix, Some("explain"), service)?)
+    Ok(server.client.explain_batch(&name.prefix, service)?)
 }
 
 /// The explanation of a service. `None`: it never had a batch, so the argument may be the id of a batch.
@@ -59,7 +58,7 @@ pub(super) fn explain_service(
     named: &ServiceSelection,
 ) -> Result<Option<Value>, Failure> {
     let service = named.one().ok_or_else(|| Failure::usage("name one service"))?;
-    match server.client.service(service.as_str(), Some("explain")) {
+    match server.client.explain_service(service.as_str()) {
         Err(ClientError::Refused { status: 404, .. })
             if Word::Service(named.clone()).batch_name().is_some() =>
         {

@@ -11,62 +11,43 @@ use crate::commands::{exit::Exit, printable::printable};
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
-    cause: Cause,
+    exit: Exit,
 }
 
-/// What must change before the command can succeed. Each kind has an exit code of `sysexits.h`, which supervisors such
-/// as systemd know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// The arguments.
-    Usage,
-    /// A setting, a key file, or what they name.
-    Configuration,
-    /// Nothing: the database or something else that is needed cannot be reached now.
-    Unavailable,
-    /// Nothing: a server does not answer now.
-    Unreachable,
-    /// Something else.
-    Other,
-}
-
-impl Cause {
-    fn of(error: &(dyn Error + 'static)) -> Self {
-        if let Some(ClientError::Unreachable { .. } | ClientError::Busy { .. }) =
-            error.downcast_ref()
-        {
-            return Self::Unreachable;
-        }
-        let (is_unavailable, is_configuration) =
-            if let Some(error) = error.downcast_ref::<StartError>() {
-                (error.is_unavailable(), error.is_configuration())
-            } else if let Some(error) = error.downcast_ref::<StoreError>() {
-                (error.is_unavailable(), error.is_configuration())
-            } else {
-                let is_configuration = error.is::<ConfigError>()
-                    || error.is::<UrlError>()
-                    || error.is::<LedgerMismatchError>();
-                (false, is_configuration)
-            };
-        match (is_unavailable, is_configuration) {
-            (true, _) => Self::Unavailable,
-            (_, true) => Self::Configuration,
-            _ => Self::Other,
-        }
+/// The exit code that says what must change before the command can succeed.
+fn exit_of(error: &(dyn Error + 'static)) -> Exit {
+    if let Some(ClientError::Unreachable { .. } | ClientError::Busy { .. }) = error.downcast_ref() {
+        return Exit::Unreachable;
+    }
+    let (is_unavailable, is_configuration) = if let Some(error) = error.downcast_ref::<StartError>()
+    {
+        (error.is_unavailable(), error.is_configuration())
+    } else if let Some(error) = error.downcast_ref::<StoreError>() {
+        (error.is_unavailable(), error.is_configuration())
+    } else {
+        let is_configuration = error.is::<ConfigError>()
+            || error.is::<UrlError>()
+            || error.is::<LedgerMismatchError>();
+        (false, is_configuration)
+    };
+    match (is_unavailable, is_configuration) {
+        (true, _) => Exit::Unavailable,
+        (_, true) => Exit::Configuration,
+        _ => Exit::Failed,
     }
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: Cause::Other }
+        Self { message: message.into(), exit: Exit::Failed }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: Cause::Usage }
+        Self { message: message.into(), exit: Exit::WrongArguments }
     }
 
     pub(crate) fn configuration(message: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: Cause::Configuration }
+        Self { message: message.into(), exit: Exit::Configuration }
     }
 
     /// The same failure, with its subject before the message.
@@ -81,18 +62,11 @@ impl Failure {
 
     /// Whether a server does not answer, or cannot do it now.
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.cause == Cause::Unreachable
+        self.exit == Exit::Unreachable
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        let exit = match self.cause {
-            Cause::Usage => Exit::WrongArguments,
-            Cause::Configuration => Exit::Configuration,
-            Cause::Unavailable => Exit::Unavailable,
-            Cause::Unreachable => Exit::Unreachable,
-            Cause::Other => Exit::Failed,
-        };
-        exit.into()
+        self.exit.into()
     }
 }
 
@@ -107,7 +81,7 @@ impl fmt::Display for Failure {
 
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { message: ErrorChain(&error).to_string(), cause: Cause::of(&error) }
+        Self { message: ErrorChain(&error).to_string(), exit: exit_of(&error) }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
 use grid_batch_service::gas_admin_addresses;
 use grid_batch_withdrawals::in_unit;
 use serde_json::{Value, json};
@@ -11,49 +10,38 @@ use crate::commands::{
     arguments::ReadArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Source, Table, field},
+    remote::{Server, Source, Table, entries, field},
 };
 
-/// Lists the gas admins with their balances and queues; with a configuration, only their addresses
-///
-/// A running server also shows the gas price. With a configuration, lists their names and addresses without a server,
-/// and checks the keys; remote signers are not asked.
-#[derive(Debug, Args)]
-pub(crate) struct GasAdminsArgs {
-    #[command(flatten)]
-    read: ReadArgs,
-}
-
-pub(crate) fn run(GasAdminsArgs { read }: &GasAdminsArgs) -> Result<ExitCode, Failure> {
-    match Source::of(&read.source) {
-        Source::Server => list_of_server(read),
-        Source::Database => list_of_configuration(read),
+pub(crate) fn run(args: &ReadArgs) -> Result<ExitCode, Failure> {
+    match Source::of(&args.source) {
+        Source::Server => list_of_server(args),
+        Source::Database => list_of_configuration(args),
     }
 }
 
 fn list_of_configuration(args: &ReadArgs) -> Result<ExitCode, Failure> {
     let addresses = gas_admin_addresses(&args.source.settings.load()?)?;
     let gas_admin = |(name, address): &(String, String)| json!({"name": name, "address": address});
-    let json = || addresses.iter().map(gas_admin).collect::<Vec<_>>();
-    if args.output.prints(|| json!({ "gas_admins": json() })) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    for (name, address) in addresses {
-        print_stdout(format_args!("{name} {address}"));
-    }
-    Ok(ExitCode::SUCCESS)
+    let gas_admins: Vec<Value> = addresses.iter().map(gas_admin).collect();
+    Ok(args.output.show_list("gas_admins", &gas_admins, || {
+        for (name, address) in &addresses {
+            print_stdout(format_args!("{name} {address}"));
+        }
+    }))
 }
 
 fn list_of_server(args: &ReadArgs) -> Result<ExitCode, Failure> {
     let server = Server::of(&args.source.server)?;
     let list = server.client.get("/v1/gas-admins", &[])?;
-    let gas_admins = list["data"].as_array().cloned().unwrap_or_default();
-    if args.output.prints(|| json!({ "gas_admins": gas_admins })) {
-        return Ok(ExitCode::SUCCESS);
-    }
+    let gas_admins = entries(&list, "data");
+    Ok(args.output.show_list("gas_admins", gas_admins, || print(gas_admins)))
+}
+
+fn print(gas_admins: &[Value]) {
     let mut table =
         Table::new(["NAME", "ETHER", "GWEI", "CAP", "OPEN", "PARKED", "HELD", "ADDRESS", "ERROR"]);
-    for gas_admin in &gas_admins {
+    for gas_admin in gas_admins {
         let (balance, price) = (&gas_admin["balance"], &gas_admin["gas_price_gwei"]);
         let queue = &gas_admin["queue"];
         table.add([
@@ -69,7 +57,6 @@ fn list_of_server(args: &ReadArgs) -> Result<ExitCode, Failure> {
         ]);
     }
     table.print();
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The error of a value that cannot be read, or else the last error of the oldest withdrawal.

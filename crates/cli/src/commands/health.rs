@@ -24,13 +24,13 @@ pub(crate) fn run(args: &HealthArgs) -> Result<ExitCode, Failure> {
     let path = if args.ready { "/health/ready" } else { "/health" };
     let report = Server::of(&args.remote.server)?.client.health(path)?;
     let status = field(&report, "status");
-    if !args.remote.output.prints(|| report.clone()) {
+    args.remote.output.show(&report, || {
         let mut table = Table::new(["PART", "STATUS", "REASON"]);
         table.add(["server".to_owned(), status.clone(), String::new()]);
         for (name, part) in report["parts"].as_object().into_iter().flatten() {
             table.add([name.clone(), field(part, "status"), field(part, "reason")]);
         }
         table.print();
-    }
+    });
     Ok(if status == "unhealthy" { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -1,20 +1,18 @@
 //! `held`: the batches that wait for an operator.
 
-use std::{
-    process::ExitCode,
-    time::{Duration, SystemTime},
-};
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-use humantime::parse_rfc3339;
-use serde_json::{Value, json};
+use grid_batch_client::given;
+use grid_batch_core::ServiceId;
+use serde_json::Value;
 
 use crate::commands::{
     arguments::{ReadArgs, parse_duration},
     failure::Failure,
     operator::{ServiceSelection, print_wrapped},
     print::print_stdout,
-    remote::{Server, age, field, position, state_text},
+    remote::{Server, age, elapsed, field, position, state_text},
 };
 
 /// Lists the batches that are held for an operator, and why
@@ -36,26 +34,27 @@ pub(crate) struct HeldArgs {
 pub(crate) fn run(args: &HeldArgs) -> Result<ExitCode, Failure> {
     let server = Server::to_read(&args.read.source)?;
     let held = read(&server, args)?;
-    if args.read.output.prints(|| json!({ "batches": held })) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    held.iter().for_each(print);
-    let is_all = args.service.is_none() && args.older_than.is_none();
-    print_count(held.len(), is_all, &server.place());
-    Ok(ExitCode::SUCCESS)
+    Ok(args.read.output.show_list("batches", &held, || {
+        held.iter().for_each(print);
+        let is_all = args.service.is_none() && args.older_than.is_none();
+        print_count(held.len(), is_all, &server.place());
+    }))
 }
 
 /// The selected held batches, the oldest first, each with the number of batches before and behind it.
 fn read(server: &Server, args: &HeldArgs) -> Result<Vec<Value>, Failure> {
     let service = args.service.as_ref().and_then(ServiceSelection::one);
-    let service = service.map(|service| ("service_id", service.as_str()));
-    let filters = [&[("held", "true"), ("order", "oldest")][..], &Vec::from_iter(service)].concat();
+    let filters = given([
+        ("held", Some("true")),
+        ("order", Some("oldest")),
+        ("service_id", service.map(ServiceId::as_str)),
+    ]);
     let (mut batches, _) = server.read_list("/v1/batches", &filters, usize::MAX)?;
     batches.retain(|batch| args.selects(batch));
     for batch in &mut batches {
         let (service, id) = (field(batch, "service_id"), field(batch, "id"));
         // It may have ended, or been removed, since it was listed.
-        if let Ok(explained) = server.client.batch(&id.parse()?, Some("explain"), Some(&service)) {
+        if let Ok(explained) = server.client.explain_batch(&id.parse()?, Some(&service)) {
             let (ahead, behind) = position(&explained);
             batch["ahead"] = ahead.into();
             batch["behind"] = behind.into();
@@ -94,12 +93,6 @@ fn print_count(count: usize, is_all: bool, place: &str) {
 impl HeldArgs {
     fn selects(&self, batch: &Value) -> bool {
         self.service.as_ref().is_none_or(|pattern| pattern.is_of(batch))
-            && self.older_than.is_none_or(|age| held_for(batch) > age)
+            && self.older_than.is_none_or(|age| elapsed(&batch["held"], "since") > Some(age))
     }
-}
-
-/// How long a batch has been held, by the clock of this machine.
-fn held_for(batch: &Value) -> Duration {
-    let since = batch["held"]["since"].as_str().and_then(|text| parse_rfc3339(text).ok());
-    since.and_then(|since| SystemTime::now().duration_since(since).ok()).unwrap_or_default()
 }

@@ -1,9 +1,8 @@
 //! `key`: makes and shows the keys that sign batches.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, ErrorKind, Write},
-    os::unix::fs::OpenOptionsExt,
+    fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -12,7 +11,7 @@ use clap::Subcommand;
 use grid_batch_core::Hex;
 use grid_batch_protocol::SigningKey;
 
-use crate::commands::{failure::Failure, print::print_stdout};
+use crate::commands::{failure::Failure, print::print_stdout, private_file};
 
 /// Makes and shows the keys that sign batches
 #[derive(Debug, Subcommand)]
@@ -49,18 +48,14 @@ pub(crate) fn read(file: &Path) -> Result<SigningKey, Failure> {
 
 fn create(file: &Path) -> Result<SigningKey, Failure> {
     let (key, digits) = random_key()?;
-    let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    let named = |error: io::Error| match error.kind() {
+    let written = private_file::write_new(file, &format!("{digits}\n"));
+    written.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::new(format!(
             "{} exists and is not overwritten; name a new file",
             file.display()
         )),
         _ => Failure::new(format!("cannot make the file {}: {error}", file.display())),
-    };
-    let mut open = open.map_err(named)?;
-    open.write_all(format!("{digits}\n").as_bytes())
-        .and_then(|()| open.sync_all())
-        .map_err(named)?;
+    })?;
     Ok(key)
 }
 

@@ -6,10 +6,10 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::commands::{
-    arguments::{ActionArgs, Output, ReadArgs},
+    arguments::{ActionArgs, ReadArgs},
     failure::Failure,
     print::print_stdout,
-    remote::{Server, field},
+    remote::{Server, entries, field},
 };
 
 /// Shows or changes the ledger that the database is bound to
@@ -32,32 +32,28 @@ pub(crate) fn run(command: &LedgerCommand) -> Result<ExitCode, Failure> {
 
 fn show(args: &ReadArgs) -> Result<ExitCode, Failure> {
     let binding = Server::to_read(&args.source)?.client.get("/v1/database/ledger", &[])?;
-    print(&args.output, &binding);
-    Ok(ExitCode::SUCCESS)
+    Ok(args.output.show(&binding, || describe(&binding).iter().for_each(print_stdout)))
 }
 
 fn adopt(ActionArgs { asked, output, source }: &ActionArgs) -> Result<ExitCode, Failure> {
     let server = Server::to_act(source)?;
     let binding = server.act(asked, "/v1/database/adopt-ledger", &[], json!({}));
     let binding = binding.map_err(Server::failed)?;
-    print(output, &binding);
-    if let Some(reason) = binding["refused"].as_str() {
-        return Err(Failure::new(format!("nothing changed: {reason}")));
-    }
-    if output.json {
-        return Ok(ExitCode::SUCCESS);
-    }
-    print_stdout(match (binding["changed"] == true, asked.is_dry_run()) {
-        (false, _) => "The database is bound to this ledger already.",
-        (true, true) => "Nothing changed: it would be bound to the ledger of the nodes.",
-        (true, false) => "The database is bound to the ledger of the nodes now.",
+    let refused = binding["refused"].as_str();
+    let done = output.show(&binding, || {
+        describe(&binding).iter().for_each(print_stdout);
+        match (binding["changed"] == true, asked.is_dry_run()) {
+            _ if refused.is_some() => {}
+            (false, _) => print_stdout("The database is bound to this ledger already."),
+            (true, true) => {
+                print_stdout("Nothing changed: it would be bound to the ledger of the nodes.");
+            }
+            (true, false) => print_stdout("The database is bound to the ledger of the nodes now."),
+        }
     });
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print(output: &Output, binding: &Value) {
-    if !output.prints(|| binding.clone()) {
-        describe(binding).iter().for_each(print_stdout);
+    match refused {
+        Some(reason) => Err(Failure::new(format!("nothing changed: {reason}"))),
+        None => Ok(done),
     }
 }
 
@@ -68,7 +64,7 @@ fn describe(binding: &Value) -> Vec<String> {
         Value::Null => lines.push("  is not bound to a ledger".to_owned()),
         ledger => lines.extend(describe_identity(ledger)),
     }
-    for node in binding["nodes"].as_array().into_iter().flatten() {
+    for node in entries(binding, "nodes") {
         lines.push(format!("The node {}", field(node, "url")));
         match node["error"].as_str() {
             None => lines.extend(describe_identity(&node["ledger"])),

@@ -1,15 +1,12 @@
-use std::{path::PathBuf, process::ExitCode, str::FromStr, time::Duration};
+use std::{path::PathBuf, process::ExitCode, str::FromStr, sync::Arc, time::Duration};
 
 use clap::Args;
 use grid_batch_core::ServiceScopeId;
 use grid_batch_ledger_sim::{Fault, LedgerSim, LedgerSimBuilder, When};
+use grid_batch_service::LogFormat;
 
 use crate::commands::{
-    arguments::parse_duration,
-    failure::Failure,
-    flags::log_filter,
-    logging::{self, LogOptions},
-    print::print_stdout,
+    arguments::parse_duration, failure::Failure, flags::log_filter, logging, print::print_stdout,
     signals,
 };
 
@@ -48,8 +45,8 @@ fn fault_help() -> String {
 }
 
 pub(crate) fn run(args: &LedgerSimArgs) -> Result<ExitCode, Failure> {
-    logging::start(LogOptions::all(&args.log))?;
-    let shutdown = signals::shutdown_receiver()?;
+    logging::start(&args.log, LogFormat::Text, 0)?;
+    let (_, shutdown) = signals::shutdown_channel(Arc::default())?;
     let ledger = builder(args)?.start()?;
     print_stdout(format_args!("The ledger is at {} (seed {})", ledger.url(), ledger.seed()));
     shutdown.recv()?;

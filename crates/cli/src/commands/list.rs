@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
+use grid_batch_client::given;
 use grid_batch_core::queries::ItemIdPrefix;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::{
-    arguments::{Output, RemoteArgs},
+    arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Table, age, field, given},
+    remote::{Server, Table, age, field},
 };
 
 /// Lists the batches of a running server, the newest first
@@ -69,25 +70,22 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     ]);
     let server = Server::of(&args.remote.server)?;
     let (batches, has_more) = server.read_list("/v1/batches", &filters, args.limit as usize)?;
-    print(&args.remote.output, &batches);
-    if has_more && !args.remote.output.json {
-        print_stdout(format_args!("There are more; --limit is {}.", args.limit));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(args.remote.output.show_list("batches", &batches, || {
+        print(&batches);
+        if has_more {
+            print_stdout(format_args!("There are more; --limit is {}.", args.limit));
+        }
+    }))
 }
 
 pub(crate) fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let server = Server::of(&args.remote.server)?;
-    let read = |id| server.client.batch(id, None, args.service.as_deref());
+    let read = |id| server.client.batch(id, args.service.as_deref());
     let batches = args.batch.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    print(&args.remote.output, &batches);
-    Ok(ExitCode::SUCCESS)
+    Ok(args.remote.output.show_list("batches", &batches, || print(&batches)))
 }
 
-fn print(output: &Output, batches: &[Value]) {
-    if output.prints(|| json!({"batches": batches})) {
-        return;
-    }
+fn print(batches: &[Value]) {
     if batches.is_empty() {
         return print_stdout("No batch matches.");
     }

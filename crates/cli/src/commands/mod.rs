@@ -18,6 +18,7 @@ mod gas_admins;
 mod halts;
 mod health;
 mod held;
+mod input;
 mod key;
 mod ledger;
 #[cfg(feature = "demo")]
@@ -33,6 +34,7 @@ mod operator;
 mod pause;
 mod print;
 mod printable;
+mod private_file;
 mod remote;
 mod restored;
 mod retention;
@@ -49,6 +51,7 @@ mod variables;
 mod verbs;
 mod wait;
 mod webhooks;
+mod window;
 mod withdrawal;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -126,13 +129,22 @@ enum Command {
     #[command(subcommand)]
     Token(token::TokenCommand),
     Nonce(nonce::NonceArgs),
-    GasAdmins(gas_admins::GasAdminsArgs),
+    /// Lists the gas admins with their balances and queues; with a configuration, only their addresses
+    ///
+    /// A running server also shows the gas price. With a configuration, lists their names and addresses without a
+    /// server, and checks the keys; remote signers are not asked.
+    GasAdmins(arguments::ReadArgs),
     #[command(subcommand, visible_alias = "webhook")]
     Webhooks(webhooks::WebhookCommand),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
     #[cfg(feature = "evm")]
-    MoveWithdrawals(move_withdrawals::MoveArgs),
+    /// Moves open withdrawals to the gas admins that their pools have in the settings now
+    ///
+    /// They go to the end of its queue and keep their order, if all nodes show that the former gas admin has sent
+    /// nothing that is not stored. Only withdrawals for which nothing was signed are moved; the others end at their
+    /// former gas admin, whose key should stay in `gas_admins.*.key` until then. Servers may be running.
+    MoveWithdrawals(arguments::ActionArgs),
     #[cfg(feature = "demo")]
     Demo(demo::DemoArgs),
     #[cfg(feature = "demo")]

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
 use serde_json::{Value, json};
 
 use crate::commands::{
@@ -10,26 +9,15 @@ use crate::commands::{
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,
-    remote::{Server, field},
+    remote::{Server, entries, field},
 };
 
-/// Moves open withdrawals to the gas admins that their pools have in the settings now
-///
-/// They go to the end of its queue and keep their order, if all nodes show that the former gas admin has sent nothing
-/// that is not stored. Only withdrawals for which nothing was signed are moved; the others end at their former gas
-/// admin, whose key should stay in `gas_admins.*.key` until then. Servers may be running.
-#[derive(Debug, Args)]
-pub(crate) struct MoveArgs {
-    #[command(flatten)]
-    action: ActionArgs,
-}
-
-pub(crate) fn run(MoveArgs { action }: &MoveArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(action: &ActionArgs) -> Result<ExitCode, Failure> {
     let server = Server::to_act(&action.source)?;
     let moves = server.act(&action.asked, "/v1/database/move-withdrawals", &[], json!({}));
     let moves = moves.map_err(Server::failed)?;
-    let gas_admins = moves["data"].as_array().map_or(&[][..], Vec::as_slice);
-    if !action.output.prints(|| json!({ "gas_admins": gas_admins })) {
+    let gas_admins = entries(&moves, "data");
+    action.output.show_list("gas_admins", gas_admins, || {
         gas_admins.iter().for_each(print);
         if gas_admins.is_empty() {
             let place = server.place();
@@ -37,14 +25,14 @@ pub(crate) fn run(MoveArgs { action }: &MoveArgs) -> Result<ExitCode, Failure> {
                 "every open withdrawal{place} is at the gas admin of its pool"
             ));
         }
-    }
+    });
     let is_refused = gas_admins.iter().any(|it| !it["refused"].is_null());
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn print(gas_admin: &Value) {
     print_stdout(field(gas_admin, "gas_admin"));
-    for pool in gas_admin["pools"].as_array().into_iter().flatten() {
+    for pool in entries(gas_admin, "pools") {
         let open = format!("{} open of pool {}", field(pool, "open"), field(pool, "pool"));
         let rest = match pool["to"].as_str() {
             Some(to) => format!("whose gas admin is now {to}"),
@@ -61,7 +49,7 @@ fn print(gas_admin: &Value) {
 }
 
 fn result(gas_admin: &Value) -> String {
-    let count = gas_admin["withdrawals"].as_array().map_or(0, Vec::len);
+    let count = entries(gas_admin, "withdrawals").len();
     match gas_admin["refused"].as_str() {
         Some(reason) => format!("nothing was moved: {reason}"),
         None if gas_admin["moved"] == true => format!("{count} were moved"),

@@ -11,20 +11,11 @@ use crate::commands::{
     arguments::{Asked, DryRun, SourceArgs},
     failure::Failure,
     print::print_stdout,
-    remote::{self, Server, field},
+    remote::{self, Server, change, entries, field},
 };
 
 /// The nonces from the first to the last one.
 type Nonces = RangeInclusive<u64>;
-
-/// A decision about nonces.
-#[derive(Debug, Clone)]
-enum NonceDecision {
-    Elsewhere,
-    Start,
-    Fill,
-    Paid(WithdrawalId),
-}
 
 /// Lists the undecided nonces of gas admins, or records an operator's decision about nonces
 #[derive(Debug, Args)]
@@ -39,7 +30,7 @@ pub(crate) struct NonceArgs {
     /// it; start: this nonce is the next one of the gas admin, and those below it were used for no open withdrawal;
     /// fill: the nonces are free, and each gets an empty transfer, so that transactions with higher nonces can be mined
     #[arg(requires = "reason", value_parser = parse_decision)]
-    decision: Option<NonceDecision>,
+    decision: Option<String>,
     /// Reason, for the log of operators' actions
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -60,14 +51,12 @@ fn parse_nonces(text: &str) -> Result<Nonces, String> {
     }
 }
 
-fn parse_decision(text: &str) -> Result<NonceDecision, String> {
-    Ok(match text {
-        "elsewhere" => NonceDecision::Elsewhere,
-        "start" => NonceDecision::Start,
-        "fill" => NonceDecision::Fill,
-        id => NonceDecision::Paid(id.parse().map_err(|error| {
-            format!("{error}; expected elsewhere, start, fill, or the id of a withdrawal")
-        })?),
+fn parse_decision(text: &str) -> Result<String, String> {
+    if matches!(text, "elsewhere" | "start" | "fill") {
+        return Ok(text.to_owned());
+    }
+    text.parse::<WithdrawalId>().map(|id| id.to_string()).map_err(|error| {
+        format!("{error}; expected elsewhere, start, fill, or the id of a withdrawal")
     })
 }
 
@@ -81,7 +70,7 @@ pub(crate) fn run(args: &NonceArgs) -> Result<ExitCode, Failure> {
 
 fn list(args: &NonceArgs) -> Result<ExitCode, Failure> {
     let undecided = Server::to_read(&args.source)?.client.get("/v1/nonces", &[])?;
-    for nonce in undecided["data"].as_array().into_iter().flatten() {
+    for nonce in entries(&undecided, "data") {
         let (service, reason) = (field(nonce, "service_id"), field(nonce, "reason"));
         print_stdout(format_args!("{service} {} {reason}", field(nonce, "nonce")));
     }
@@ -92,24 +81,19 @@ fn decide(
     args: &NonceArgs,
     service: &ServiceId,
     nonces: &Nonces,
-    decision: &NonceDecision,
+    decision: &str,
 ) -> Result<ExitCode, Failure> {
     let (first, last) = (nonces.start(), nonces.end());
     let (action, fields) = match decision {
-        NonceDecision::Elsewhere => ("elsewhere", json!({ "first": first, "last": last })),
-        NonceDecision::Fill => ("fill", json!({ "first": first, "last": last })),
-        NonceDecision::Start => ("start", json!({ "nonce": one(nonces)? })),
-        NonceDecision::Paid(withdrawal) => {
-            ("paid", json!({ "nonce": one(nonces)?, "withdrawal": withdrawal.to_string() }))
-        }
+        "elsewhere" | "fill" => (decision, json!({ "first": first, "last": last })),
+        "start" => (decision, json!({ "nonce": one(nonces)? })),
+        withdrawal => ("paid", json!({ "nonce": one(nonces)?, "withdrawal": withdrawal })),
     };
     let path = remote::action_path("services", service.as_str(), &format!("nonces/{action}"));
     let asked = Asked { reason: args.reason.clone().unwrap_or_default(), run: args.run };
     let done = Server::to_act(&args.source)?.act(&asked, &path, &[], fields);
     let done = done.map_err(|error| Server::failed(error).about(service.as_str()))?;
-    let changed = &done["changed"];
-    let (before, after) = (field(changed, "from"), field(changed, "to"));
-    print_stdout(format_args!("{}{service}: {before} -> {after}", args.run.would()));
+    print_stdout(format_args!("{}{service}: {}", args.run.would(), change(&done)));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
+use grid_batch_client::given;
 use grid_batch_core::ServiceId;
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::commands::{
     arguments::{ActionArgs, DryRun},
     failure::Failure,
     print::{print_json, print_stdout},
-    remote::{self, Server, field, given},
+    remote::{Server, action_path, change, entries, field},
 };
 
 /// Pauses services, or all: no instance submits their batches; batches under way are followed
@@ -84,33 +85,27 @@ pub(crate) fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
 
 pub(crate) fn drain(args: &DrainArgs) -> Result<ExitCode, Failure> {
     let (verb, wait) = if args.end { ("resume", None) } else { ("drain", args.wait.wait) };
-    act(&args.action, wait, vec![Target::new("instances", &args.instance, verb)])
+    act(&args.action, wait, vec![target("instances", &args.instance, verb)])
 }
 
 pub(crate) fn release_claim(args: &ReleaseClaimArgs) -> Result<ExitCode, Failure> {
-    let target = |id: &ServiceId| Target::new("claims", id.as_str(), "release");
-    act(&args.action, None, args.service.iter().map(target).collect())
+    let targets = args.service.iter().map(|id| target("claims", id.as_str(), "release"));
+    act(&args.action, None, targets.collect())
 }
 
-/// The target of an action, and its path.
-struct Target {
-    name: String,
-    path: String,
-}
+/// The name of the target of an action, and the path of the action.
+type Target = (String, String);
 
-impl Target {
-    fn new(kind: &str, id: &str, verb: &str) -> Self {
-        Self { name: id.to_owned(), path: remote::action_path(kind, id, verb) }
-    }
+fn target(kind: &str, id: &str, verb: &str) -> Target {
+    (id.to_owned(), action_path(kind, id, verb))
 }
 
 impl ServicesArgs {
     fn targets(&self, verb: &str) -> Vec<Target> {
         if self.all {
-            return vec![Target { name: "all services".to_owned(), path: format!("/v1/{verb}") }];
+            return vec![("all services".to_owned(), format!("/v1/{verb}"))];
         }
-        let target = |id: &ServiceId| Target::new("services", id.as_str(), verb);
-        self.service.iter().map(target).collect()
+        self.service.iter().map(|id| target("services", id.as_str(), verb)).collect()
     }
 }
 
@@ -119,7 +114,7 @@ fn act(args: &ActionArgs, wait: Option<u64>, targets: Vec<Target>) -> Result<Exi
     let server = Server::to_act(source)?;
     let wait = wait.map(|seconds| seconds.to_string());
     let mut results = Vec::new();
-    for Target { name, path } in targets {
+    for (name, path) in targets {
         let done = server.act(asked, &path, &given([("wait", wait.as_deref())]), json!({}));
         let done = done.map_err(|error| Server::failed(error).about(&name))?;
         if !output.json {
@@ -141,14 +136,13 @@ fn act(args: &ActionArgs, wait: Option<u64>, targets: Vec<Target>) -> Result<Exi
 /// The change, and the batches that are still being sent.
 fn print(run: DryRun, name: &str, done: &Value) {
     const MOST: usize = 10;
-    let (before, after) = (field(&done["changed"], "from"), field(&done["changed"], "to"));
-    print_stdout(format_args!("{}{name}: {before} -> {after}", run.would()));
+    print_stdout(format_args!("{}{name}: {}", run.would(), change(done)));
     match done["being_sent"]["count"].as_u64().unwrap_or_default() {
         0 => return,
         1 => print_stdout(format_args!("1 batch is being sent:")),
         count => print_stdout(format_args!("{count} batches are being sent, such as:")),
     }
-    for batch in done["being_sent"]["batches"].as_array().into_iter().flatten().take(MOST) {
+    for batch in entries(&done["being_sent"], "batches").iter().take(MOST) {
         let (service, batch) = (field(batch, "service_id"), field(batch, "batch_id"));
         print_stdout(format_args!("  {service} {batch}"));
     }

@@ -10,7 +10,7 @@ use crate::commands::{
     arguments::ActionArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Source, field},
+    remote::{Server, field},
 };
 
 /// Puts every open batch of a restored database in doubt, because it may have been sent in the lost time
@@ -32,27 +32,24 @@ pub(crate) struct RestoredArgs {
 
 pub(crate) fn run(args: &RestoredArgs) -> Result<ExitCode, Failure> {
     let ActionArgs { asked, output, source } = &args.action;
-    let server = match Source::of(source) {
-        Source::Server => Server::of(&source.server)?,
-        // The command itself decides about lost commits, so the store does not look for them.
-        Source::Database => Server::over(source.settings.load()?, Store::open_restored)?,
-    };
+    // The command itself decides about lost commits, so the store does not look for them.
+    let server = Server::at(source, Store::open_restored)?;
     let fields =
         json!({ "nothing_lost": args.nothing_lost, "even_if_running": args.even_if_running });
     let done = server.act(asked, "/v1/database/restored", &[], fields);
     let done = done.map_err(Server::failed)?;
-    if output.prints(|| done.clone()) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let would = asked.run.would();
-    if args.nothing_lost {
-        print_stdout(format_args!("{would}recorded where the database is; no batch is in doubt"));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let (batches, services) = (field(&done, "batches"), field(&done, "services"));
-    print_stdout(format_args!(
-        "{would}{batches} batches of {services} services are in doubt; each continues when evidence or a \
-         decision is found"
-    ));
-    Ok(ExitCode::SUCCESS)
+    let (would, batches, services) =
+        (asked.run.would(), field(&done, "batches"), field(&done, "services"));
+    Ok(output.show(&done, || {
+        if args.nothing_lost {
+            print_stdout(format_args!(
+                "{would}recorded where the database is; no batch is in doubt"
+            ));
+        } else {
+            print_stdout(format_args!(
+                "{would}{batches} batches of {services} services are in doubt; each continues when evidence or a \
+                 decision is found"
+            ));
+        }
+    }))
 }

@@ -41,10 +41,7 @@ pub(crate) fn run(args: &RetentionArgs) -> Result<ExitCode, Failure> {
         }
     };
     report["batches"] = removed.into();
-    if !args.output.prints(|| report.clone()) {
-        print_stdout(in_words(&report, dry_run));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(args.output.show(&report, || print_stdout(in_words(&report, dry_run))))
 }
 
 /// Rounded up, so that no younger batch is removed.

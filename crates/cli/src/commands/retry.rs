@@ -12,7 +12,7 @@ use crate::commands::{
     failure::Failure,
     operator::{BatchName, NamedBatches, ServiceSelection, Word},
     print::{print_stderr, print_stdout},
-    remote::{self, Server, field},
+    remote::{self, Server, entries, field, joined},
 };
 
 /// Ends the delays of batches that the ledger did not accept: they are sent again now
@@ -73,10 +73,10 @@ pub(crate) fn run(RetryArgs { batch, action, .. }: &RetryArgs) -> Result<ExitCod
     }
 }
 
-/// The batches whose delays have ended, as `(service, batch)`.
+/// The batches whose delays have ended, each as an object with `service_id` and `batch_id`.
 #[derive(Default)]
 struct Ended {
-    batches: Vec<(String, String)>,
+    batches: Vec<Value>,
     /// Why some were left out.
     refused: Vec<String>,
 }
@@ -108,43 +108,40 @@ fn retry_services(args: &ActionArgs, services: &[ServiceId]) -> Result<ExitCode,
             }
         }
     }
-    print(args, &ended)
+    Ok(print(args, &ended))
 }
 
 impl Ended {
     fn add(&mut self, page: &Value) {
-        let list = |name: &str| page[name].as_array().cloned().unwrap_or_default();
-        let named = |it: &Value| (field(it, "service_id"), field(it, "batch_id"));
-        self.batches.extend(list("data").iter().map(named));
-        self.refused.extend(list("refused").iter().map(|it| {
-            let (service, batch) = named(it);
+        self.batches.extend(
+            entries(page, "data")
+                .iter()
+                .map(|it| json!({ "service_id": it["service_id"], "batch_id": it["batch_id"] })),
+        );
+        self.refused.extend(entries(page, "refused").iter().map(|it| {
+            let (service, batch) = (field(it, "service_id"), field(it, "batch_id"));
             format!("{service} {batch:.12}: {}", field(it, "reason"))
         }));
     }
 }
 
-fn print(args: &ActionArgs, ended: &Ended) -> Result<ExitCode, Failure> {
+fn print(args: &ActionArgs, ended: &Ended) -> ExitCode {
     let dry_run = args.asked.is_dry_run();
-    let code = if ended.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    let batch =
-        |(service, batch): &(String, String)| json!({ "service_id": service, "batch_id": batch });
-    let batches = || ended.batches.iter().map(batch).collect::<Vec<_>>();
-    let json = || json!({ "dry_run": dry_run, "batches": batches(), "refused": ended.refused });
-    if args.output.prints(json) {
-        return Ok(code);
-    }
-    for (service, batch) in &ended.batches {
-        print_stdout(format_args!("{service} {batch}"));
-    }
-    match (ended.batches.len(), ended.refused.len()) {
-        (count, _) if dry_run => {
-            print_stdout(format_args!("nothing changed: the delays of {count} batches would end"));
+    let json = json!({ "dry_run": dry_run, "batches": ended.batches, "refused": ended.refused });
+    args.output.show(&json, || {
+        for batch in &ended.batches {
+            print_stdout(joined(batch, &["service_id", "batch_id"], " "));
         }
-        (0, 0) => print_stdout("nothing is delayed"),
-        (count, _) => print_stdout(format_args!("the delays of {count} batches are ended")),
-    }
-    for refused in &ended.refused {
-        print_stderr(format_args!("grid-batch: {refused}"));
-    }
-    Ok(code)
+        match (ended.batches.len(), ended.refused.len()) {
+            (count, _) if dry_run => print_stdout(format_args!(
+                "nothing changed: the delays of {count} batches would end"
+            )),
+            (0, 0) => print_stdout("nothing is delayed"),
+            (count, _) => print_stdout(format_args!("the delays of {count} batches are ended")),
+        }
+        for refused in &ended.refused {
+            print_stderr(format_args!("grid-batch: {refused}"));
+        }
+    });
+    if ended.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use grid_batch_client::given;
+use serde_json::Value;
 
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Table, age, field, given},
+    remote::{Server, Table, age, field},
 };
 
 /// Lists the services of a running server that have open batches, and what stops them
@@ -26,15 +27,15 @@ pub(crate) fn run(args: &ServicesArgs) -> Result<ExitCode, Failure> {
     let server = Server::of(&args.remote.server)?;
     let filters = given([("idle", args.all.then_some("true"))]);
     let (services, _) = server.read_list("/v1/services", &filters, usize::MAX)?;
-    if args.remote.output.prints(|| json!({"services": services})) {
-        return Ok(ExitCode::SUCCESS);
-    }
+    Ok(args.remote.output.show_list("services", &services, || print(&services)))
+}
+
+fn print(services: &[Value]) {
     if services.is_empty() {
-        print_stdout("No service has an open batch.");
-        return Ok(ExitCode::SUCCESS);
+        return print_stdout("No service has an open batch.");
     }
     let mut table = Table::new(["SERVICE", "OPEN", "UNDER WAY", "OLDEST", "HELD", "PROBLEM"]);
-    for service in &services {
+    for service in services {
         table.add([
             field(service, "service_id"),
             field(service, "open"),
@@ -45,7 +46,6 @@ pub(crate) fn run(args: &ServicesArgs) -> Result<ExitCode, Failure> {
         ]);
     }
     table.print();
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What stops the service, in a few words.

@@ -5,15 +5,17 @@ use std::process::ExitCode;
 use clap::Args;
 use grid_batch_client::ClientError;
 use grid_batch_core::queries::ItemIdPrefix;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::{
     arguments::ReadArgs,
     explain::explain_service,
     failure::Failure,
     operator::{BatchesArgs, NamedBatches, Word},
-    print::print_stdout,
-    remote::{Server, field, gas_text, position, print_line, print_time, state_text},
+    remote::{
+        Server, entries, field, gas_text, joined, position, print_each, print_line, print_time,
+        state_text,
+    },
 };
 
 /// Shows what is stored about batches: their state, why they wait, and their attempts
@@ -32,10 +34,7 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     if let [Word::Service(service)] = &args.batches.batch[..]
         && let Some(explained) = explain_service(&server, service)?
     {
-        if !args.read.output.prints(|| explained.clone()) {
-            print_service(&explained);
-        }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(args.read.output.show(&explained, || print_service(&explained)));
     }
     let NamedBatches { service, names } = NamedBatches::of(&args.batches, None)?;
     let service = service.map(|service| service.to_string());
@@ -48,25 +47,16 @@ pub(crate) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
             batches.push(batch);
         }
     }
-    if args.read.output.prints(|| json!({ "batches": batches })) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if let Some(database) = &server.database {
-        print_line("database", database);
-    }
-    for (number, batch) in batches.iter().enumerate() {
-        if number > 0 {
-            print_stdout("");
-        }
-        print(batch);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(args.read.output.show_list("batches", &batches, || {
+        print_line("database", server.database.as_deref().unwrap_or_default());
+        print_each(&batches, print);
+    }))
 }
 
 /// A batch with its explanation: why it waits, what is before and behind it, and what can be done.
 fn read(server: &Server, id: &ItemIdPrefix, service: Option<&str>) -> Result<Value, ClientError> {
-    let mut batch = server.client.batch(id, None, service)?;
-    let explanation = server.client.batch(id, Some("explain"), service)?;
+    let mut batch = server.client.batch(id, service)?;
+    let explanation = server.client.explain_batch(id, service)?;
     let (ahead, behind) = position(&explanation);
     batch["explanation"] = explanation["text"].clone();
     batch["actions"] = explanation["actions"].clone();
@@ -124,44 +114,34 @@ fn print(batch: &Value) {
         let more = if batch["wait"]["behind"]["more_ahead"] == true { "more than " } else { "" };
         let (ahead, behind) = (field(batch, "ahead"), field(batch, "behind"));
         print_line("position", &format!("{more}{ahead} before it, {behind} behind it"));
-        match batch["owner"]["instance_id"].as_str() {
-            Some(instance) => print_line("owner", instance),
-            None => print_line("owner", "no instance claims the service"),
-        }
+        let owner = batch["owner"]["instance_id"].as_str();
+        print_line("owner", owner.unwrap_or("no instance claims the service"));
     }
-    list(batch, "history")
-        .iter()
-        .for_each(|event| print_line(&field(event, "at"), &event_text(event)));
-    for attempt in list(batch, "failed_attempts") {
-        let parts = [field(attempt, "outcome"), field(attempt, "error")];
-        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        let text = format!("{} {}", field(attempt, "ended_at"), parts.join(": "));
+    for event in entries(batch, "history") {
+        print_line(&field(event, "at"), &joined(event, &["kind", "state", "detail"], ", "));
+    }
+    for attempt in entries(batch, "failed_attempts") {
+        let result = joined(attempt, &["outcome", "error"], ": ");
+        let text = format!("{} {result}", field(attempt, "ended_at"));
         print_line(&format!("attempt {}", field(attempt, "attempt")), &text);
     }
-    list(batch, "operator_actions").iter().for_each(|action| {
-        let text = format!(
-            "{} by {}: {}",
-            field(action, "verb"),
-            field(action, "actor"),
-            field(action, "reason")
-        );
+    for action in entries(batch, "operator_actions") {
+        let (verb, actor) = (field(action, "verb"), field(action, "actor"));
+        let text = format!("{verb} by {actor}: {}", field(action, "reason"));
         print_line(&field(action, "acted_at"), &text);
-    });
-    list(batch, "receipts")
-        .iter()
-        .for_each(|receipt| print_line("invalid", &field(receipt, "message")));
+    }
+    for receipt in entries(batch, "receipts") {
+        print_line("invalid", &field(receipt, "message"));
+    }
     let late = &batch["commit_after_invalid"];
     if late.is_object() {
         let (at, source) = (field(late, "reported_at"), field(late, "source"));
         print_line("committed", &format!("{at} reported after it was invalid, by {source}"));
     }
-    list(batch, "actions").iter().for_each(|action| {
-        let id = field(action, "batch_id");
-        print_line(
-            "possible",
-            &format!("{} {id:.12}: {}", field(action, "verb"), field(action, "text")),
-        );
-    });
+    for action in entries(batch, "actions") {
+        let (verb, id) = (field(action, "verb"), field(action, "batch_id"));
+        print_line("possible", &format!("{verb} {id:.12}: {}", field(action, "text")));
+    }
 }
 
 /// A time or a height of the ledger; empty if there is none.
@@ -170,13 +150,4 @@ fn deadline(deadline: &Value) -> String {
         Some(height) => format!("height {height}"),
         None => field(deadline, "time"),
     }
-}
-
-fn event_text(event: &Value) -> String {
-    let parts = [field(event, "kind"), field(event, "state"), field(event, "detail")];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
-}
-
-fn list<'a>(batch: &'a Value, name: &str) -> &'a [Value] {
-    batch[name].as_array().map_or(&[][..], Vec::as_slice)
 }

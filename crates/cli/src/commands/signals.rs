@@ -49,14 +49,8 @@ impl ShutdownPhase {
     }
 }
 
-/// Receives a message at the first SIGINT or SIGTERM. The second one exits the process at once:
-/// everything that must survive is in the database.
-#[cfg(feature = "demo")]
-pub(crate) fn shutdown_receiver() -> Result<Receiver<()>, Failure> {
-    shutdown_channel(Arc::default()).map(|(_, receiver)| receiver)
-}
-
-/// The same, with a sender for other reasons to shut down, and with phases in which the first signal exits at once.
+/// Receives a message at the first SIGINT or SIGTERM, unless that one exits at once in this phase. The second one always
+/// does: everything that must survive is in the database. The sender is for other reasons to shut down.
 pub(crate) fn shutdown_channel(
     phase: Arc<ShutdownPhase>,
 ) -> Result<(Sender<()>, Receiver<()>), Failure> {

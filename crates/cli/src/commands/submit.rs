@@ -1,8 +1,7 @@
 //! `submit`: hands lists of batches to a running server.
 
 use std::{
-    fs,
-    io::{self, IsTerminal, Read, stderr},
+    io::{IsTerminal, Read, stderr},
     path::PathBuf,
     process::ExitCode,
     time::Duration,
@@ -12,13 +11,13 @@ use clap::Args;
 use grid_batch_client::{AcceptedBatch, BatchStatus};
 use grid_batch_core::ItemId;
 use grid_batch_protocol::CylinderToken;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::{
     arguments::RemoteArgs,
     exit::Exit,
     failure::Failure,
-    key,
+    input, key,
     print::{print_stderr, print_stdout},
     remote::{ProgressLine, Retries, Server, TimeoutArg},
 };
@@ -64,13 +63,11 @@ pub(crate) struct SubmitArgs {
 }
 
 pub(crate) fn run(args: &SubmitArgs) -> Result<ExitCode, Failure> {
-    let server = match &args.key {
-        Some(file) => {
-            let token = CylinderToken::new(&key::read(file)?);
-            Server::with_token(&args.remote.server, format!("Cylinder:{}", token.as_str()))?
-        }
-        None => Server::of(&args.remote.server)?,
+    let token = match &args.key {
+        Some(file) => Some(format!("Cylinder:{}", CylinderToken::new(&key::read(file)?).as_str())),
+        None => None,
     };
+    let server = Server::with_token(&args.remote.server, token)?;
     let submission = SubmitRequest { server, args, retries: args.timeout.retries() };
     let mut submitted = Vec::new();
     let mut progress = ProgressLine::start();
@@ -103,8 +100,9 @@ struct SubmitRequest<'a> {
 
 impl SubmitRequest<'_> {
     fn submit(&self, file: &str) -> Result<Vec<AcceptedBatch>, Failure> {
-        let list =
-            read(file).map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
+        let mut list = Vec::new();
+        let read = input::open(file).and_then(|mut input| input.read_to_end(&mut list));
+        read.map_err(|error| Failure::new(format!("cannot read {file}: {error}")))?;
         let SubmitArgs { service, label, new, .. } = self.args;
         let (service, label) = (service.as_deref(), label.as_deref());
         let submit = || self.server.client.submit(&list, service, label, *new);
@@ -151,38 +149,29 @@ impl SubmitRequest<'_> {
     fn print_submitted(&self, submitted: &[AcceptedBatch]) {
         let batch =
             |it: &AcceptedBatch| json!({"id": it.id.to_string(), "service_id": it.service_id});
-        let batches = || submitted.iter().map(batch).collect::<Vec<_>>();
-        if !self.args.remote.output.prints(|| json!({"batches": batches()})) {
+        let batches: Vec<Value> = submitted.iter().map(batch).collect();
+        self.args.remote.output.show_list("batches", &batches, || {
             submitted.iter().for_each(|batch| print_stdout(batch.id));
-        }
+        });
     }
 
     fn print_statuses(&self, statuses: &[BatchStatus]) {
-        let batches = || statuses.iter().map(|status| status.json.clone()).collect::<Vec<_>>();
-        if self.args.remote.output.prints(|| json!({"batches": batches()})) {
-            return;
-        }
-        for status in statuses {
-            let error = status.error().filter(|_| !status.is_committed());
-            let error = error.map(|error| format!(": {error}")).unwrap_or_default();
-            print_stdout(format_args!("{} {}{error}", status.id, status.status.to_lowercase()));
-        }
-        let open = statuses.iter().filter(|status| !status.has_ended()).count();
-        if open > 0 {
-            print_stderr(format_args!(
-                "grid-batch: {open} of {} batches have not ended; `grid-batch explain` shows why one waits",
-                statuses.len()
-            ));
-        }
+        let batches: Vec<Value> = statuses.iter().map(|status| status.json.clone()).collect();
+        self.args.remote.output.show_list("batches", &batches, || {
+            statuses.iter().for_each(print_status);
+            let open = statuses.iter().filter(|status| !status.has_ended()).count();
+            if open > 0 {
+                print_stderr(format_args!(
+                    "grid-batch: {open} of {} batches have not ended; `grid-batch explain` shows why one waits",
+                    statuses.len()
+                ));
+            }
+        });
     }
 }
 
-fn read(file: &str) -> io::Result<Vec<u8>> {
-    match file {
-        "-" => {
-            let mut list = Vec::new();
-            io::stdin().read_to_end(&mut list).map(|_| list)
-        }
-        file => fs::read(file),
-    }
+fn print_status(status: &BatchStatus) {
+    let error = status.error().filter(|_| !status.is_committed());
+    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+    print_stdout(format_args!("{} {}{error}", status.id, status.status.to_lowercase()));
 }

@@ -15,7 +15,7 @@ use crate::commands::{
     arguments::{ActionArgs, ReadArgs},
     failure::Failure,
     print::print_stdout,
-    remote::{Server, action_path, age, field},
+    remote::{Server, action_path, age, entries, field},
 };
 
 /// Creates, lists and revokes the tokens with which clients use the HTTP interface
@@ -92,16 +92,14 @@ fn create(args: &CreateArgs) -> Result<ExitCode, Failure> {
     });
     let created = Server::to_act(source)?.act(asked, "/v1/tokens", &[], fields);
     let created = created.map_err(Server::failed)?;
-    if output.prints(|| created.clone()) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if asked.is_dry_run() {
-        let name = field(&created, "name");
-        print_stdout(format_args!("nothing changed: the token {name} would be created"));
-    } else {
-        print_stdout(field(&created, "token"));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(output.show(&created, || {
+        if asked.is_dry_run() {
+            let name = field(&created, "name");
+            print_stdout(format_args!("nothing changed: the token {name} would be created"));
+        } else {
+            print_stdout(field(&created, "token"));
+        }
+    }))
 }
 
 fn revoke(RevokeArgs { token: name, action }: &RevokeArgs) -> Result<ExitCode, Failure> {
@@ -112,51 +110,39 @@ fn revoke(RevokeArgs { token: name, action }: &RevokeArgs) -> Result<ExitCode, F
     }
     let path = action_path("tokens", name, "revoke");
     let revoked = Server::to_act(source)?.act(asked, &path, &[], json!({}))?;
-    if output.prints(|| revoked) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if asked.is_dry_run() {
-        print_stdout(format_args!("nothing changed: the token {name} would be revoked"));
-    } else {
-        print_stdout(format_args!(
-            "revoked the token {name}; every server refuses it within seconds"
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(output.show(&revoked, || {
+        if asked.is_dry_run() {
+            print_stdout(format_args!("nothing changed: the token {name} would be revoked"));
+        } else {
+            print_stdout(format_args!(
+                "revoked the token {name}; every server refuses it within seconds"
+            ));
+        }
+    }))
 }
 
 fn list(args: &ReadArgs) -> Result<ExitCode, Failure> {
     let server = Server::to_read(&args.source)?;
     let (tokens, _) = server.read_list("/v1/tokens", &[], usize::MAX)?;
-    if args.output.prints(|| json!({ "tokens": tokens })) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    for token in &tokens {
-        print_stdout(format_args!(
-            "{} {}: {}",
-            field(token, "id"),
-            field(token, "name"),
-            state(token)
-        ));
-        print_stdout(format_args!(
-            "    {} for {}",
-            texts(token, "scopes").join(", "),
-            texts(token, "services").join(" ")
-        ));
-        let used = match age(token, "last_used_at") {
-            age if age.is_empty() => "never used".to_owned(),
-            age => format!("last used {age} ago"),
-        };
-        print_stdout(format_args!("    created {} ago, {used}", age(token, "created_at")));
-    }
-    let count = tokens.iter().filter(|token| token["accepted"] == true).count();
-    let are = if count == 1 { "token is" } else { "tokens are" };
-    print_stdout(format_args!("{count} {are} accepted{}", server.place()));
-    Ok(ExitCode::SUCCESS)
+    Ok(args.output.show_list("tokens", &tokens, || {
+        tokens.iter().for_each(print);
+        let count = tokens.iter().filter(|token| token["accepted"] == true).count();
+        let are = if count == 1 { "token is" } else { "tokens are" };
+        print_stdout(format_args!("{count} {are} accepted{}", server.place()));
+    }))
 }
 
-fn texts<'a>(token: &'a Value, name: &str) -> Vec<&'a str> {
-    token[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+fn print(token: &Value) {
+    let (id, name) = (field(token, "id"), field(token, "name"));
+    print_stdout(format_args!("{id} {name}: {}", state(token)));
+    let texts = |name| Vec::from_iter(entries(token, name).iter().filter_map(Value::as_str));
+    let (scopes, services) = (texts("scopes").join(", "), texts("services").join(" "));
+    print_stdout(format_args!("    {scopes} for {services}"));
+    let used = match age(token, "last_used_at") {
+        age if age.is_empty() => "never used".to_owned(),
+        age => format!("last used {age} ago"),
+    };
+    print_stdout(format_args!("    created {} ago, {used}", age(token, "created_at")));
 }
 
 fn state(token: &Value) -> String {

@@ -34,17 +34,13 @@ pub(crate) struct ResubmitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DecideArgs {
     #[command(flatten)]
-    batches: BatchesArgs,
+    resubmit: ResubmitArgs,
     /// committed: the ledger has applied it; invalid: the ledger has rejected it for good, or it is not at the ledger
     /// and must not be sent; absent: the ledger does not have it and will not receive it later, so it is submitted
     /// again. After `committed` and `invalid` the next batch of the service is sent: if the ledger applies this one
     /// later, it is out of order
     #[arg(value_parser = ["committed", "invalid", "absent"])]
     decision: String,
-    #[command(flatten)]
-    attempt: AttemptArg,
-    #[command(flatten)]
-    action: ActionArgs,
 }
 
 /// Does this with the batches that are named.
@@ -54,8 +50,7 @@ pub(crate) fn act(args: &VerbArgs, verb: OperatorVerb) -> Result<ExitCode, Failu
 }
 
 pub(crate) fn resubmit(args: &ResubmitArgs) -> Result<ExitCode, Failure> {
-    let named = NamedBatches::of_attempts(&args.batches, args.attempt)?;
-    remote::act_on_each(&args.action, OperatorVerb::Resubmit, &named)
+    act_on_attempts(args, OperatorVerb::Resubmit)
 }
 
 pub(crate) fn decide(args: &DecideArgs) -> Result<ExitCode, Failure> {
@@ -64,6 +59,10 @@ pub(crate) fn decide(args: &DecideArgs) -> Result<ExitCode, Failure> {
         "invalid" => OperatorVerb::EndInvalid,
         _ => OperatorVerb::Resubmit,
     };
+    act_on_attempts(&args.resubmit, verb)
+}
+
+fn act_on_attempts(args: &ResubmitArgs, verb: OperatorVerb) -> Result<ExitCode, Failure> {
     let named = NamedBatches::of_attempts(&args.batches, args.attempt)?;
     remote::act_on_each(&args.action, verb, &named)
 }

@@ -12,16 +12,10 @@ use log::{info, warn};
 
 use crate::commands::failure::Failure;
 
-/// The result of the wait.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
-    Reached,
-    ShutdownRequested,
-}
-
 /// Waits up to `store.start_timeout` until the database can be reached. A database that refuses the
-/// connection for another reason, such as a wrong password, is not waited for.
-pub(crate) fn for_database(config: &Config, shutdown: &Receiver<()>) -> Result<Waited, Failure> {
+/// connection for another reason, such as a wrong password, is not waited for. Returns whether the start
+/// goes on: not if a shutdown was requested.
+pub(crate) fn for_database(config: &Config, shutdown: &Receiver<()>) -> Result<bool, Failure> {
     const PAUSES: Backoff =
         Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(1) };
     let (started, limit) = (Instant::now(), config.store.start_timeout.0);
@@ -39,11 +33,11 @@ pub(crate) fn for_database(config: &Config, shutdown: &Receiver<()>) -> Result<W
         }
         match shutdown.recv_timeout(PAUSES.whole_delay(failures).min(left)) {
             Err(RecvTimeoutError::Timeout) => failures += 1,
-            _ => return Ok(Waited::ShutdownRequested),
+            _ => return Ok(false),
         }
     }
     if failures > 0 {
         info!(waited_seconds = started.elapsed().as_secs(); "the wait for the database has ended");
     }
-    Ok(Waited::Reached)
+    Ok(true)
 }

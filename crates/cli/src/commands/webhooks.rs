@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use grid_batch_client::given;
 use grid_batch_core::ServiceId;
 use grid_batch_core::events::EventKind;
 use grid_batch_core::webhooks::check_webhook_url;
@@ -13,7 +14,7 @@ use crate::commands::{
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,
-    remote::{Server, age, field, given, time_until},
+    remote::{Server, age, entries, field, time_until},
 };
 
 /// Lists, creates and removes webhooks, and sends failed messages again
@@ -87,26 +88,23 @@ pub(crate) fn run(command: &WebhookCommand) -> Result<ExitCode, Failure> {
         WebhookCommand::Remove(args) => remove(args),
         WebhookCommand::Failed(args) => failed(args),
         WebhookCommand::Redeliver(args) => redeliver(args),
-    }?;
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
-fn list(args: &ReadArgs) -> Result<(), Failure> {
+fn list(args: &ReadArgs) -> Result<ExitCode, Failure> {
     let server = Server::to_read(&args.source)?;
     let answer = server.client.get("/v1/webhooks", &[])?;
-    let webhooks = answer["data"].as_array().map_or(&[][..], Vec::as_slice);
-    if args.output.prints(|| json!({ "webhooks": webhooks })) {
-        return Ok(());
-    }
-    for webhook in webhooks {
-        print_stdout(format_args!("{} {}", field(webhook, "id"), field(webhook, "url")));
-        print_wrapped("    ", &progress(webhook));
-        if let Some(error) = webhook["last_error"].as_str() {
-            print_wrapped("    ", error);
+    let webhooks = entries(&answer, "data");
+    Ok(args.output.show_list("webhooks", webhooks, || {
+        for webhook in webhooks {
+            print_stdout(format_args!("{} {}", field(webhook, "id"), field(webhook, "url")));
+            print_wrapped("    ", &progress(webhook));
+            if let Some(error) = webhook["last_error"].as_str() {
+                print_wrapped("    ", error);
+            }
         }
-    }
-    print_stdout(format_args!("{} webhooks{}", webhooks.len(), server.place()));
-    Ok(())
+        print_stdout(format_args!("{} webhooks{}", webhooks.len(), server.place()));
+    }))
 }
 
 /// The state of the delivery, in words.
@@ -130,7 +128,7 @@ fn progress(webhook: &Value) -> String {
     if facts.is_empty() { "delivers".to_owned() } else { facts.join("; ") }
 }
 
-fn create(CreateArgs { address, service, kind, action }: &CreateArgs) -> Result<(), Failure> {
+fn create(CreateArgs { address, service, kind, action }: &CreateArgs) -> Result<ExitCode, Failure> {
     let ActionArgs { asked, output, source } = action;
     check_webhook_url(address)?;
     let mut fields = json!({ "url": address });
@@ -141,19 +139,17 @@ fn create(CreateArgs { address, service, kind, action }: &CreateArgs) -> Result<
         fields["kinds"] = kind.iter().map(ToString::to_string).collect();
     }
     let created = Server::to_act(source)?.act(asked, "/v1/webhooks", &[], fields)?;
-    if output.prints(|| created.clone()) {
-        return Ok(());
-    }
-    if asked.is_dry_run() {
-        print_stdout(format_args!("nothing changed: a webhook for {address} would be created"));
-        return Ok(());
-    }
-    print_stdout(format_args!("webhook {} is created", field(&created, "id")));
-    print_stdout(format_args!("secret {}", field(&created, "secret")));
-    Ok(())
+    Ok(output.show(&created, || {
+        if asked.is_dry_run() {
+            print_stdout(format_args!("nothing changed: a webhook for {address} would be created"));
+        } else {
+            print_stdout(format_args!("webhook {} is created", field(&created, "id")));
+            print_stdout(format_args!("secret {}", field(&created, "secret")));
+        }
+    }))
 }
 
-fn remove(RemoveArgs { id, asked, source }: &RemoveArgs) -> Result<(), Failure> {
+fn remove(RemoveArgs { id, asked, source }: &RemoveArgs) -> Result<ExitCode, Failure> {
     let dry_run = asked.is_dry_run().to_string();
     let parameters = [("reason", asked.reason.as_str()), ("dry_run", &dry_run)];
     Server::to_act(source)?.client.delete(&format!("/v1/webhooks/{id}"), &parameters)?;
@@ -162,32 +158,30 @@ fn remove(RemoveArgs { id, asked, source }: &RemoveArgs) -> Result<(), Failure> 
     } else {
         print_stdout(format_args!("webhook {id} is removed"));
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
-fn failed(FailedArgs { id, read }: &FailedArgs) -> Result<(), Failure> {
+fn failed(FailedArgs { id, read }: &FailedArgs) -> Result<ExitCode, Failure> {
     let server = Server::to_read(&read.source)?;
     let path = format!("/v1/webhooks/{id}/failed");
     let (failed, _) = server.read_list(&path, &[], usize::MAX)?;
-    if read.output.prints(|| json!({ "failed": failed })) {
-        return Ok(());
-    }
-    for message in &failed {
-        let again = if message["again"] == true { ", to be sent once more" } else { "" };
-        print_stdout(format_args!(
-            "{} {}: given up {} ago, after {} attempts{again}",
-            field(message, "id"),
-            field(message, "message_id"),
-            age(message, "failed_at"),
-            field(message, "attempts"),
-        ));
-        print_wrapped("    ", &field(message, "error"));
-    }
-    print_stdout(format_args!("{} messages were given up", failed.len()));
-    Ok(())
+    Ok(read.output.show_list("failed", &failed, || {
+        for message in &failed {
+            let again = if message["again"] == true { ", to be sent once more" } else { "" };
+            print_stdout(format_args!(
+                "{} {}: given up {} ago, after {} attempts{again}",
+                field(message, "id"),
+                field(message, "message_id"),
+                age(message, "failed_at"),
+                field(message, "attempts"),
+            ));
+            print_wrapped("    ", &field(message, "error"));
+        }
+        print_stdout(format_args!("{} messages were given up", failed.len()));
+    }))
 }
 
-fn redeliver(args: &RedeliverArgs) -> Result<(), Failure> {
+fn redeliver(args: &RedeliverArgs) -> Result<ExitCode, Failure> {
     let RedeliverArgs { id, failed, asked, source } = args;
     let path = format!("/v1/webhooks/{id}/redeliver");
     let failed = failed.map(|failed| failed.to_string());
@@ -195,5 +189,5 @@ fn redeliver(args: &RedeliverArgs) -> Result<(), Failure> {
     let sent = Server::to_act(source)?.act(asked, &path, &failed, json!({}))?;
     let messages = field(&sent, "messages");
     print_stdout(format_args!("{}messages that are sent once more: {messages}", asked.run.would()));
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

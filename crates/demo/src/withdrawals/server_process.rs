@@ -1,9 +1,8 @@
 //! The server as a separate process, so that it can be killed.
 
 use std::{
-    fs,
-    io::{BufRead, BufReader, Write},
-    os::unix::{fs::OpenOptionsExt, process::CommandExt},
+    io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -15,7 +14,7 @@ use super::{
     chain::{CHAIN_ID, DemoChain},
     settings::{MAXIMUM_GAS_PRICE_GWEI, SETTINGS},
 };
-use crate::DemoError;
+use crate::{DemoError, directory::write_private};
 
 /// A running server. It is killed when this value is dropped, or when this process ends for any reason.
 pub(super) struct ServerProcess {
@@ -96,12 +95,7 @@ impl ServerDirectory {
         let directory = TempDir::with_prefix("grid-batch-demo-").map_err(DemoError::internal)?;
         let directory = Self(directory);
         for (index, account) in chain.gas_admins().iter().enumerate() {
-            let file = directory.key_file(index);
-            let written =
-                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
-            written
-                .and_then(|mut key| key.write_all(account.secret_key.as_bytes()))
-                .map_err(|error| DemoError::file(&file, error))?;
+            write_private(&directory.key_file(index), &account.secret_key)?;
         }
         Ok(directory)
     }
@@ -135,17 +129,12 @@ impl ServerDirectory {
             ("pools.*.gas_admin", pools.join(",")),
         ];
         let fixed = SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
-        let flag = |name: &str, text: String| {
-            let setting = grid_batch_service::SETTINGS
-                .named(name)
-                .ok_or_else(|| DemoError::no_setting(name))?;
-            Ok([format!("--{}", setting.flag()), text])
-        };
-        let flags: Vec<[String; 2]> = variable
-            .into_iter()
-            .chain(fixed)
-            .map(|(name, text)| flag(name, text))
-            .collect::<Result<_, DemoError>>()?;
-        Ok(flags.into_iter().flatten().collect())
+        let mut flags = Vec::new();
+        for (name, text) in variable.into_iter().chain(fixed) {
+            let setting = grid_batch_service::SETTINGS.named(name);
+            let no_setting = || DemoError::internal(format!("there is no setting {name}"));
+            flags.extend([format!("--{}", setting.ok_or_else(no_setting)?.flag()), text]);
+        }
+        Ok(flags)
     }
 }

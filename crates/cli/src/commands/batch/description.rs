@@ -1,7 +1,5 @@
 //! Batches as JSON: what `batch make` reads.
 
-use std::str::FromStr;
-
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::ItemId;
 use grid_batch_protocol::{
@@ -20,7 +18,7 @@ pub(super) struct BatchJson {
 }
 
 /// A transaction.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TransactionJson {
     pub(super) family: String,
@@ -57,35 +55,15 @@ impl Default for PayloadJson {
     }
 }
 
-/// The batches of a file: one, or an array of them.
-pub(super) struct Description(pub(super) Vec<BatchJson>);
-
-impl FromStr for Description {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let read = |value: Value| serde_json::from_value(value).map_err(|error| error.to_string());
-        let batches = match serde_json::from_str(text).map_err(|error| error.to_string())? {
-            Value::Array(batches) => batches.into_iter().map(read).collect::<Result<_, _>>()?,
-            batch => vec![read(batch)?],
-        };
-        Ok(Self(batches))
+/// Reads the batches of a file: one, or an array of them.
+pub(super) fn read_batches(text: &str) -> serde_json::Result<Vec<BatchJson>> {
+    match serde_json::from_str(text)? {
+        Value::Array(batches) => batches.into_iter().map(serde_json::from_value).collect(),
+        batch => Ok(vec![serde_json::from_value(batch)?]),
     }
 }
 
 impl TransactionJson {
-    pub(super) fn new(family: &str, version: &str) -> Self {
-        Self {
-            family: family.to_owned(),
-            version: version.to_owned(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            dependencies: Vec::new(),
-            nonce: None,
-            payload: PayloadJson::default(),
-        }
-    }
-
     fn sign(
         self,
         key: &SigningKey,
@@ -162,7 +140,8 @@ mod tests {
     fn sign(text: &str) -> Result<Vec<Batch>, String> {
         let key = SigningKey::from_seed(1);
         let nonce = || Ok("fixed".to_owned());
-        text.parse::<Description>()?.0.into_iter().map(|batch| batch.sign(&key, nonce)).collect()
+        let batches = read_batches(text).map_err(|error| error.to_string())?;
+        batches.into_iter().map(|batch| batch.sign(&key, nonce)).collect()
     }
 
     #[test]

@@ -37,10 +37,12 @@ impl Intkey {
     pub(super) fn transaction(&self) -> TransactionJson {
         let Self { verb, name, value } = self;
         TransactionJson {
+            family: "intkey".to_owned(),
+            version: "1.0".to_owned(),
             payload: PayloadJson::Cbor(json!({"Verb": verb, "Name": name, "Value": value})),
             inputs: vec![address(name)],
             outputs: vec![address(name)],
-            ..TransactionJson::new("intkey", "1.0")
+            ..TransactionJson::default()
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::{
     fs,
-    io::{self, IsTerminal, Read, Write},
+    io::{self, IsTerminal, Write},
     path::PathBuf,
     process::ExitCode,
 };
@@ -10,10 +10,10 @@ use grid_batch_core::Hex;
 use grid_batch_protocol::{Batch, BatchList, Message};
 
 use super::{
-    description::{BatchJson, Description, PayloadJson, TransactionJson},
+    description::{BatchJson, PayloadJson, TransactionJson, read_batches},
     intkey::Intkey,
 };
-use crate::commands::{failure::Failure, key, print::print_stderr};
+use crate::commands::{failure::Failure, input, key, print::print_stderr};
 
 const ABOUT: &str = "Makes a list of signed batches, as `grid-batch submit` takes it.
 
@@ -82,10 +82,9 @@ pub(super) fn run(args: &MakeArgs) -> Result<ExitCode, Failure> {
 fn batches(args: &MakeArgs) -> Result<Vec<BatchJson>, Failure> {
     if let Some(file) = &args.json {
         let text = read_text(file)?;
-        let description: Description = text.parse().map_err(|error| {
+        return read_batches(&text).map_err(|error| {
             Failure::new(format!("{} describes no batches: {error}", shown(file)))
-        })?;
-        return Ok(description.0);
+        });
     }
     let transactions = if args.intkey.is_empty() {
         vec![of_flags(args)?]
@@ -120,14 +119,8 @@ fn of_flags(args: &MakeArgs) -> Result<TransactionJson, Failure> {
 }
 
 fn read_text(file: &str) -> Result<String, Failure> {
-    let read = match file {
-        "-" => {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text).map(|_| text)
-        }
-        file => fs::read_to_string(file),
-    };
-    read.map_err(|error| Failure::new(format!("cannot read {}: {error}", shown(file))))
+    let text = input::open(file).and_then(io::read_to_string);
+    text.map_err(|error| Failure::new(format!("cannot read {}: {error}", shown(file))))
 }
 
 fn shown(file: &str) -> &str {

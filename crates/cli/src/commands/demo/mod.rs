@@ -5,14 +5,16 @@ mod stop;
 #[cfg(feature = "evm")]
 mod withdrawals;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{fmt::Display, path::PathBuf, process::ExitCode};
 
 use clap::{Args, value_parser};
 use grid_batch_core::queue::StrategyKind;
 use grid_batch_demo::{
     DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger, demonstrate,
 };
+use grid_batch_service::LogFormat;
 use grid_batch_store::DatabaseUrl;
+use serde::Serialize;
 
 use progress_lines::ProgressLines;
 use stop::StopSignal;
@@ -20,7 +22,7 @@ use stop::StopSignal;
 use crate::commands::{
     failure::Failure,
     flags::log_filter,
-    logging::{self, LogOptions},
+    logging,
     operator::{LINE_WIDTH, wrapped},
     print::{print_stderr, print_stdout},
 };
@@ -64,15 +66,36 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     if args.ledger == "evm" {
         return run_withdrawals(args);
     }
-    logging::start(LogOptions::all(&args.log))?;
+    logging::start(&args.log, LogFormat::Text, 0)?;
     let options = options(args)?;
     if !args.json {
         print_introduction(&options);
     }
     let stop = StopSignal::request(options.stop.clone())?;
-    let report = demonstrate_with_progress(&options, args.json, args.log == "off");
+    let mut lines = ProgressLines::start(args, &DemoProgress::WORDS, options.stop.clone());
+    let report = demonstrate(&options, |progress| {
+        lines.show(progress.time, &progress.explained(), progress.to_string());
+    });
+    lines.end();
+    let left = match &options.keep {
+        Some(directory) => format!("The same command continues from {}.", directory.display()),
+        None => NOTHING_IS_LEFT.to_owned(),
+    };
+    finish(args, report, DemoReport::is_clean, &stop, &left)
+}
+
+const NOTHING_IS_LEFT: &str = "Nothing is left.";
+
+/// Prints the report of a demonstration, or what is left if a signal has stopped it.
+fn finish<R: Display + Serialize>(
+    args: &DemoArgs,
+    report: Result<R, DemoError>,
+    is_clean: fn(&R) -> bool,
+    stop: &StopSignal,
+    left: &str,
+) -> Result<ExitCode, Failure> {
     if let Err(DemoError::Stopped) = report {
-        print_stopped(&options);
+        print_stderr(format_args!("Stopped. {left}"));
         return Ok(stop.exit_code());
     }
     let report = report?;
@@ -81,37 +104,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     } else {
         print_stdout(format_args!("\n{report}"));
     }
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn demonstrate_with_progress(
-    options: &DemoOptions,
-    is_quiet: bool,
-    is_alone: bool,
-) -> Result<DemoReport, DemoError> {
-    if is_quiet {
-        return demonstrate(options, |_| ());
-    }
-    let mut lines = ProgressLines::new(DemoProgress::WORDS.len() + 1, is_alone);
-    lines.explain(&DemoProgress::WORDS);
-    let report = demonstrate(options, |progress| {
-        if options.stop.is_requested() {
-            return;
-        }
-        lines.show(progress.time, &progress.explained(), progress.to_string());
-    });
-    lines.end();
-    report
-}
-
-fn print_stopped(options: &DemoOptions) {
-    match &options.keep {
-        Some(directory) => print_stderr(format_args!(
-            "Stopped. The same command continues from {}.",
-            directory.display()
-        )),
-        None => print_stderr("Stopped. Nothing is left."),
-    }
+    Ok(if is_clean(&report) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[cfg(feature = "evm")]

@@ -1,12 +1,12 @@
 use std::{
-    env,
-    io::{IsTerminal, Write, stderr},
+    io::{Write, stderr},
     time::Duration,
 };
 
-use rustix::termios::tcgetwinsize;
+use grid_batch_support::Shutdown;
 
-use crate::commands::print::print_stderr;
+use super::DemoArgs;
+use crate::commands::{print::print_stderr, window};
 
 /// The progress of a demonstration on standard error: lines that are rewritten on a terminal, and otherwise a line every
 /// few seconds.
@@ -14,6 +14,9 @@ use crate::commands::print::print_stderr;
 pub(super) struct ProgressLines {
     /// The columns of the terminal on which lines are rewritten.
     columns: Option<usize>,
+    is_quiet: bool,
+    /// Nothing more is shown when it is requested.
+    stop: Shutdown,
     /// How many lines are above the cursor, to be rewritten.
     written: usize,
     /// When a line was printed.
@@ -25,24 +28,27 @@ pub(super) struct ProgressLines {
 impl ProgressLines {
     const INTERVAL: Duration = Duration::from_secs(2);
 
-    /// Rewrites lines if there is a terminal with room for this many, and nothing else is written to it.
-    pub(super) fn new(height: usize, is_alone: bool) -> Self {
-        let columns = terminal_columns(height).filter(|_| is_alone);
-        Self { columns, written: 0, printed_at: None, unprinted: None }
-    }
-
-    /// Prints the meaning of the words, unless each line explains them.
-    pub(super) fn explain(&self, words: &[(&str, &str)]) {
-        if self.columns.is_none() {
+    /// Rewrites lines if there is a terminal with room for all words, and nothing else is written to it. Otherwise, the
+    /// meaning of the words is printed first.
+    pub(super) fn start(args: &DemoArgs, words: &[(&str, &str)], stop: Shutdown) -> Self {
+        let columns = terminal_columns(words.len() + 1).filter(|_| args.log == "off");
+        if columns.is_none() && !args.json {
             for (name, meaning) in words {
                 print_stderr(format_args!("{name:>12}  {meaning}"));
             }
         }
+        let is_quiet = args.json;
+        Self { columns, is_quiet, stop, written: 0, printed_at: None, unprinted: None }
+    }
+
+    fn is_silent(&self) -> bool {
+        self.is_quiet || self.stop.is_requested()
     }
 
     /// Shows the progress: these lines, or one line.
     pub(super) fn show(&mut self, time: Duration, lines: &[String], line: String) {
         match self.columns {
+            _ if self.is_silent() => {}
             Some(columns) => self.rewrite(lines, columns),
             None => self.print_at_intervals(time, line),
         }
@@ -51,6 +57,9 @@ impl ProgressLines {
     /// Prints what has happened, above lines that are rewritten.
     #[cfg(feature = "evm")]
     pub(super) fn tell(&mut self, event: &str) {
+        if self.is_silent() {
+            return;
+        }
         if self.columns.is_some() {
             write(&format!("{}\u{1b}[J{event}\n", up(self.written)));
             self.written = 0;
@@ -102,10 +111,6 @@ fn write(text: &str) {
 
 /// The columns of a terminal that has more rows than these.
 fn terminal_columns(rows: usize) -> Option<usize> {
-    let is_usable = env::var("TERM").is_ok_and(|name| !name.is_empty() && name != "dumb");
-    if !(stderr().is_terminal() && is_usable) {
-        return None;
-    }
-    let size = tcgetwinsize(stderr()).ok()?;
-    (usize::from(size.ws_row) > rows && size.ws_col > 0).then_some(usize::from(size.ws_col))
+    let (columns, height) = window::size(stderr()).filter(|_| window::can_be_redrawn(&stderr()))?;
+    (height > rows).then_some(columns)
 }

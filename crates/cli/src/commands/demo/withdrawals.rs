@@ -3,21 +3,20 @@
 use std::process::ExitCode;
 
 use grid_batch_demo::{
-    DemoError, WithdrawalDemoOptions, WithdrawalProgress, WithdrawalReport, demonstrate_withdrawals,
+    WithdrawalDemoOptions, WithdrawalProgress, WithdrawalReport, demonstrate_withdrawals,
 };
 
-use super::{DemoArgs, progress_lines::ProgressLines, stop::StopSignal};
+use super::{DemoArgs, NOTHING_IS_LEFT, finish, progress_lines::ProgressLines, stop::StopSignal};
 
 use crate::commands::{
     failure::Failure,
     operator::{LINE_WIDTH, wrapped},
-    print::{print_stderr, print_stdout},
+    print::print_stderr,
 };
 
 pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let options = options(args)?;
-    let json = args.json;
-    if !json {
+    if !args.json {
         let text = format!(
             "{} withdrawals, and a reward for two members, from five pools with four gas admins, on a \
              chain of one node. The server is killed once, and the gas price rises above the maximum.",
@@ -26,40 +25,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         wrapped("", &text, LINE_WIDTH).into_iter().for_each(print_stderr);
     }
     let stop = StopSignal::request(options.stop.clone())?;
-    let report = demonstrate_with_progress(&options, json);
-    if let Err(DemoError::Stopped) = report {
-        print_stderr("Stopped. Nothing is left.");
-        return Ok(stop.exit_code());
-    }
-    let report = report?;
-    if json {
-        print_stdout(serde_json::to_string(&report)?);
-    } else {
-        print_stdout(format_args!("\n{report}"));
-    }
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn demonstrate_with_progress(
-    options: &WithdrawalDemoOptions,
-    is_quiet: bool,
-) -> Result<WithdrawalReport, DemoError> {
-    if is_quiet {
-        return demonstrate_withdrawals(options, |_| ());
-    }
-    let mut lines = ProgressLines::new(WithdrawalProgress::WORDS.len() + 1, options.log == "off");
-    lines.explain(&WithdrawalProgress::WORDS);
-    let report = demonstrate_withdrawals(options, |progress| {
-        if options.stop.is_requested() {
-            return;
-        }
+    let mut lines = ProgressLines::start(args, &WithdrawalProgress::WORDS, options.stop.clone());
+    let report = demonstrate_withdrawals(&options, |progress| {
         if !progress.event.is_empty() {
             lines.tell(&format!("{:6.1} s {}", progress.time.as_secs_f64(), progress.event));
         }
         lines.show(progress.time, &progress.explained(), progress.to_string());
     });
     lines.end();
-    report
+    finish(args, report, WithdrawalReport::is_clean, &stop, NOTHING_IS_LEFT)
 }
 
 fn options(args: &DemoArgs) -> Result<WithdrawalDemoOptions, Failure> {

@@ -7,7 +7,7 @@ use grid_batch_core::Timestamp;
 use grid_batch_core::queries::{ServiceCounts, WaitReason};
 use grid_batch_service::{
     AccessInForce, Config, ENOUGH_HTTP_CONNECTIONS, ListenAddress, NodeIdentity, NodeService,
-    ask_for_services, ask_nodes, fitting_http_connections,
+    StartError, ask_for_services, ask_nodes, fitting_http_connections,
 };
 use grid_batch_store::Store;
 use grid_batch_support::{ErrorChain, one_line};
@@ -98,11 +98,10 @@ fn limits(config: &Config) -> Finding {
 
 /// The database with what can only be checked with it, and the database if it can be used.
 fn database(config: &Config) -> (Vec<Finding>, Option<Store>) {
-    let opened = match usable_database(config) {
+    let (finding, store) = match usable_database(config) {
         Ok(opened) => opened,
         Err(finding) => return (vec![finding], None),
     };
-    let (finding, store) = opened;
     let mut findings = vec![finding];
     findings.extend(durability(&store));
     findings.push(clock(&store));
@@ -194,13 +193,14 @@ fn waits(counts: &ServiceCounts) -> Vec<Finding> {
 fn ledger(config: &Config, store: Option<&Store>) -> Vec<Finding> {
     let nodes = match ask_nodes(config) {
         Ok(nodes) => nodes,
-        Err(error) => {
-            let text = one_line(ErrorChain(&error).to_string());
-            return vec![Finding::problem(LEDGER, text, "correct the settings of the ledger")];
-        }
+        Err(error) => return vec![wrong_settings(&error)],
     };
     let mut findings: Vec<_> = nodes.iter().map(node).collect();
-    findings.extend(services(config));
+    // Nodes that do not answer are reported already.
+    match ask_for_services(config) {
+        Ok(services) => findings.extend(services.iter().map(service)),
+        Err(error) => findings.push(wrong_settings(&error)),
+    }
     findings.extend(config.missing_peers().map(|missing| {
         let advice =
             "list the other nodes of its circuit in services.*.peers; see docs/guides/scabbard.md";
@@ -232,18 +232,12 @@ fn node(NodeIdentity { url, identity }: &NodeIdentity) -> Finding {
     }
 }
 
-/// Checks that nodes have the services that the settings name. Another check reports nodes that do not answer.
-fn services(config: &Config) -> Vec<Finding> {
-    let services = match ask_for_services(config) {
-        Ok(services) => services,
-        Err(error) => {
-            let text = one_line(ErrorChain(&error).to_string());
-            return vec![Finding::problem(LEDGER, text, "correct the settings of the ledger")];
-        }
-    };
-    services.iter().map(service).collect()
+fn wrong_settings(error: &StartError) -> Finding {
+    let text = one_line(ErrorChain(error).to_string());
+    Finding::problem(LEDGER, text, "correct the settings of the ledger")
 }
 
+/// Whether a node has a service that the settings name.
 fn service(NodeService { setting, service, url, answer }: &NodeService) -> Finding {
     match answer {
         Ok(true) => Finding::good(LEDGER, format!("{url} has the service {service} of {setting}")),

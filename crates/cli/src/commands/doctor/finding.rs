@@ -1,7 +1,7 @@
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
     pub(super) outcome: CheckOutcome,
@@ -10,8 +10,10 @@ pub(super) struct Finding {
     pub(super) advice: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum CheckOutcome {
+    #[serde(rename = "ok")]
     Good,
     /// A server works, but with a defect.
     Warning,
@@ -49,14 +51,5 @@ impl Finding {
         advice: impl Into<String>,
     ) -> Self {
         Self { outcome: CheckOutcome::Problem, ..Self::warning(check, text, advice) }
-    }
-
-    pub(super) fn json(&self) -> Value {
-        json!({
-            "check": self.check,
-            "outcome": self.outcome.as_str(),
-            "text": self.text,
-            "advice": self.advice,
-        })
     }
 }

@@ -32,13 +32,12 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let findings = checks::all(&args.settings);
     let has_problem = findings.iter().any(|finding| finding.outcome == CheckOutcome::Problem);
-    let json = || findings.iter().map(Finding::json).collect::<Vec<_>>();
-    if !args.output.prints(|| json!({ "problem": has_problem, "findings": json() })) {
+    args.output.show(&json!({ "problem": has_problem, "findings": findings }), || {
         findings.iter().for_each(print);
         let of = |outcome| findings.iter().filter(|finding| finding.outcome == outcome).count();
         let (problems, warnings) = (of(CheckOutcome::Problem), of(CheckOutcome::Warning));
         print_stdout(format_args!("problems: {problems}, warnings: {warnings}"));
-    }
+    });
     Ok(if has_problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -1,8 +1,7 @@
 //! Lines for programs: a JSON object with `ts`, `level`, `target`, `message` and `fields`.
 
 use std::{
-    fmt::{self, Write as _},
-    io::Write,
+    io::{self, Write},
     time::SystemTime,
 };
 
@@ -12,101 +11,84 @@ use log::{
     Record,
     kv::{Error, Key, Value, VisitSource},
 };
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
 
-pub(super) fn write(out: &mut Formatter, record: &Record<'_>) -> std::io::Result<()> {
+use super::text::is_escaped;
+
+pub(super) fn write(out: &mut Formatter, record: &Record<'_>) -> io::Result<()> {
     let time = format_rfc3339_millis(SystemTime::now()).to_string();
-    writeln!(out, "{}", object(&time, record))
+    writeln!(out, "{}", object(&time, record)?)
 }
 
-fn object(time: &str, record: &Record<'_>) -> String {
-    let message = record.args().to_string();
-    let mut object = format!(
-        "{{\"ts\":{},\"level\":{},\"target\":{},\"message\":{}",
-        Quoted(time),
-        Quoted(record.level().as_str()),
-        Quoted(record.target()),
-        Quoted(&message)
-    );
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: &'a str,
+    level: &'a str,
+    target: &'a str,
+    message: String,
+    #[serde(skip_serializing_if = "Fields::is_empty")]
+    fields: Fields,
+}
+
+fn object(ts: &str, record: &Record<'_>) -> serde_json::Result<String> {
     let mut fields = Fields::default();
     // The visitor never fails.
     let _ = record.key_values().visit(&mut fields);
-    if !fields.text.is_empty() {
-        object.push_str(",\"fields\":{");
-        object.push_str(&fields.text);
-        object.push('}');
+    let (level, target) = (record.level().as_str(), record.target());
+    let line = Line { ts, level, target, message: record.args().to_string(), fields };
+    Ok(escape(&serde_json::to_string(&line)?))
+}
+
+/// Escapes further characters of JSON, so that a line that is shown as it is cannot end or change its direction.
+fn escape(json: &str) -> String {
+    let mut escaped = String::new();
+    for c in json.chars() {
+        if is_escaped(c) {
+            let mut units = [0; 2];
+            let units = c.encode_utf16(&mut units).iter();
+            escaped.extend(units.map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            escaped.push(c);
+        }
     }
-    object.push('}');
-    object
+    escaped
 }
 
 /// The members of an object, each key once.
 #[derive(Default)]
-struct Fields {
-    text: String,
-    keys: Vec<String>,
+struct Fields(Vec<(String, Json)>);
+
+impl Fields {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl<'kvs> VisitSource<'kvs> for Fields {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), Error> {
-        if self.keys.iter().any(|known| known == key.as_str()) {
-            return Ok(());
+        if self.0.iter().all(|(known, _)| known != key.as_str()) {
+            self.0.push((key.as_str().to_owned(), json_of(&value)));
         }
-        if !self.text.is_empty() {
-            self.text.push(',');
-        }
-        write!(self.text, "{}:{}", Quoted(key.as_str()), JsonValue(&value))?;
-        self.keys.push(key.as_str().to_owned());
         Ok(())
     }
 }
 
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
 /// Numbers and booleans as such, everything else as a text.
-struct JsonValue<'a, 'kvs>(&'a Value<'kvs>);
-
-impl fmt::Display for JsonValue<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.0;
-        if let Some(text) = value.to_borrowed_str() {
-            return write!(f, "{}", Quoted(text));
-        }
-        if let Some(yes) = value.to_bool() {
-            return write!(f, "{yes}");
-        }
-        if let Some(number) = value.to_u64() {
-            return write!(f, "{number}");
-        }
-        if let Some(number) = value.to_i64() {
-            return write!(f, "{number}");
-        }
-        match value.to_f64().filter(|number| number.is_finite()) {
-            Some(number) => write!(f, "{number:?}"),
-            None => write!(f, "{}", Quoted(&value.to_string())),
-        }
-    }
-}
-
-/// A JSON string.
-struct Quoted<'a>(&'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        for c in self.0.chars() {
-            match c {
-                '"' | '\\' => write!(f, "\\{c}")?,
-                '\n' => f.write_str("\\n")?,
-                // Escaped, so that a line that is shown as it is cannot end or change its direction.
-                _ if c.escape_debug().len() > 1 && c != '\'' => escape(c, f)?,
-                _ => f.write_char(c)?,
-            }
-        }
-        f.write_char('"')
-    }
-}
-
-fn escape(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut units = [0; 2];
-    c.encode_utf16(&mut units).iter().try_for_each(|unit| write!(f, "\\u{unit:04x}"))
+fn json_of(value: &Value<'_>) -> Json {
+    let finite = || value.to_f64().filter(|number| number.is_finite());
+    let text = value.to_borrowed_str().map(Json::from);
+    text.or_else(|| value.to_bool().map(Json::from))
+        .or_else(|| value.to_u64().map(Json::from))
+        .or_else(|| value.to_i64().map(Json::from))
+        .or_else(|| finite().map(Json::from))
+        .unwrap_or_else(|| Json::from(value.to_string()))
 }
 
 #[cfg(test)]
@@ -120,7 +102,7 @@ mod tests {
         let args = format_args!("{message}");
         let record =
             Record::builder().level(Level::Info).target("t").args(args).key_values(&pairs).build();
-        let line = object("2026-01-01T00:00:00.000Z", &record);
+        let line = object("2026-01-01T00:00:00.000Z", &record).unwrap();
         assert!(!line.contains(|c: char| c.is_control()), "{line:?}");
         serde_json::from_str(&line).unwrap()
     }

@@ -1,10 +1,6 @@
 //! Lines for people: time, level, target, message and ` key=value` for each pair.
 
-use std::{
-    fmt::{self, Write as _},
-    io::Write,
-    time::SystemTime,
-};
+use std::{fmt::Write as _, io::Write, time::SystemTime};
 
 use env_logger::fmt::Formatter;
 use humantime::format_rfc3339_millis;
@@ -20,7 +16,7 @@ pub(super) fn write(out: &mut Formatter, record: &Record<'_>) -> std::io::Result
 }
 
 fn message_and_pairs(record: &Record<'_>) -> String {
-    let mut line = FormattedLine(OneLine(record.args().to_string()).to_string());
+    let mut line = FormattedLine(one_line(&record.args().to_string()));
     // The visitor never fails.
     let _ = record.key_values().visit(&mut line);
     line.0
@@ -31,10 +27,11 @@ struct FormattedLine(String);
 impl<'kvs> VisitSource<'kvs> for FormattedLine {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), Error> {
         let text = value.to_string();
+        let key = one_line(key.as_str());
         if is_plain(&text) {
-            write!(self.0, " {}={text}", OneLine(key.as_str()))?;
+            write!(self.0, " {key}={text}")?;
         } else {
-            write!(self.0, " {}={text:?}", OneLine(key.as_str()))?;
+            write!(self.0, " {key}={text:?}")?;
         }
         Ok(())
     }
@@ -46,18 +43,16 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// A text as one line: what could end the line or change how it is shown is escaped.
-struct OneLine<T>(T);
-
-impl<T: AsRef<str>> fmt::Display for OneLine<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().chars().try_for_each(|c| {
-            if is_escaped(c) { write!(f, "{}", c.escape_debug()) } else { f.write_char(c) }
-        })
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for c in text.chars() {
+        if is_escaped(c) { line.extend(c.escape_debug()) } else { line.push(c) }
     }
+    line
 }
 
 /// Characters that are not printed as themselves, such as those that turn the direction of the text.
-fn is_escaped(c: char) -> bool {
+pub(super) fn is_escaped(c: char) -> bool {
     !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1
 }
 

@@ -14,16 +14,13 @@ impl FromStr for BatchName {
     type Err = Box<dyn Error + Send + Sync>;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (id, attempt) = match text.split_once('@') {
-            Some((id, attempt)) => (id, Some(parse_attempt(attempt)?)),
-            None => (text, None),
+        let Some((id, attempt)) = text.split_once('@') else {
+            return Ok(Self { prefix: text.parse()?, attempt: None });
         };
-        Ok(Self { prefix: id.parse()?, attempt })
+        let attempt = attempt.parse::<u32>();
+        let attempt = attempt.map_err(|_| "expected the number of an attempt after @")?;
+        Ok(Self { prefix: id.parse()?, attempt: Some(attempt) })
     }
-}
-
-fn parse_attempt(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "expected the number of an attempt after @".to_owned())
 }
 
 impl fmt::Display for BatchName {

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use grid_batch_client::{ClientError, path_segment};
+use grid_batch_client::{ClientError, given, path_segment};
 use grid_batch_core::operators::OperatorVerb;
 use serde_json::{Value, json};
 
-use super::{Server, field};
+use super::{Server, change};
 use crate::commands::{
     arguments::{ActionArgs, Asked, DryRun},
     failure::Failure,
@@ -23,9 +23,9 @@ pub(in crate::commands) fn act_on_each(
     let server = Server::to_act(&args.source)?;
     let act = |name: &BatchName, asked: &Asked| {
         let service = named.service.as_ref().map(ToString::to_string);
-        let service = service.as_deref().map(|service| ("service_id", service));
+        let service = given([("service_id", service.as_deref())]);
         let path = format!("/v1/batches/{}/{}", name.prefix, path_of(verb));
-        server.act(asked, &path, &Vec::from_iter(service), fields_of(verb, name))
+        server.act(asked, &path, &service, fields_of(verb, name))
     };
     if named.names.len() > 1 {
         let dry_run = Asked { run: DryRun { dry_run: true }, ..args.asked.clone() };
@@ -61,12 +61,11 @@ pub(in crate::commands) fn action_path(kind: &str, id: &str, action: &str) -> St
 
 /// What was changed, in words.
 pub(in crate::commands) fn changed(done: &Value) -> String {
-    let changed = &done["changed"];
     let mut text = match (done["attempt"].as_u64(), done["state"].as_str()) {
         (Some(attempt), Some(state)) => {
             format!("after attempt {attempt}, the batch is {}", state.replace('_', " "))
         }
-        _ => format!("{} -> {}", field(changed, "from"), field(changed, "to")),
+        _ => change(done),
     };
     if let Some(note) = done["note"].as_str() {
         text.push_str(&format!(": {note}"));

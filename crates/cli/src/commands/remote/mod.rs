@@ -17,7 +17,10 @@ pub(super) use explanation::{explanation_lines, position};
 pub(super) use gas::gas_text;
 pub(super) use progress::ProgressLine;
 pub(super) use retries::{Retries, TimeoutArg};
-pub(super) use server::{Server, given};
+pub(super) use server::Server;
 pub(super) use source::{Source, check_withdrawals};
 pub(super) use table::{Table, terminal_width};
-pub(super) use text::{age, field, print_line, print_time, state_text, time_until};
+pub(super) use text::{
+    age, change, elapsed, entries, field, joined, print_each, print_line, print_time, state_text,
+    time_until,
+};

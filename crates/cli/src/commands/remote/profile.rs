@@ -26,21 +26,16 @@ impl Profile {
     /// variable names the server, because the token is not for that server.
     pub(super) fn of(named: Option<String>, names_server: bool) -> Result<Self, Failure> {
         let named = named.or_else(|| env::var(variables::PROFILE).ok());
-        let Some(file) = file() else {
-            return match named {
-                Some(name) => Err(Failure::configuration(format!(
-                    "the profile {name} cannot be read: neither XDG_CONFIG_HOME nor HOME is set"
-                ))),
-                None => Ok(Self::default()),
-            };
-        };
-        match named {
-            Some(name) => read(&file, &name)?.ok_or_else(|| {
+        match (named, file()) {
+            (Some(name), Some(file)) => read(&file, &name)?.ok_or_else(|| {
                 let file = file.display();
                 Failure::configuration(format!("there is no section [{name}] in {file}; add it"))
             }),
-            None if names_server => Ok(Self::default()),
-            None => Ok(read(&file, DEFAULT)?.unwrap_or_default()),
+            (Some(name), None) => Err(Failure::configuration(format!(
+                "the profile {name} cannot be read: neither XDG_CONFIG_HOME nor HOME is set"
+            ))),
+            (None, Some(file)) if !names_server => Ok(read(&file, DEFAULT)?.unwrap_or_default()),
+            (None, _) => Ok(Self::default()),
         }
     }
 }

@@ -51,18 +51,12 @@ impl Retries {
     ) -> Result<T, ClientError> {
         let mut failures = 0;
         loop {
-            let error = match request() {
-                Err(error @ ClientError::Busy { .. }) => error,
-                answered => return answered,
-            };
-            let asked = match &error {
-                ClientError::Busy { retry_after, .. } => *retry_after,
-                _ => None,
-            };
-            let pause = asked.unwrap_or(Self::PAUSES.whole_delay(failures));
+            let answer = request();
+            let Err(ClientError::Busy { retry_after, .. }) = &answer else { return answer };
+            let pause = retry_after.unwrap_or(Self::PAUSES.whole_delay(failures));
             let wait = pause.clamp(Self::PAUSES.first, Self::PAUSES.longest);
             if wait > self.left() {
-                return Err(error);
+                return answer;
             }
             thread::sleep(wait);
             failures += 1;

@@ -22,17 +22,22 @@ pub(in crate::commands) struct Server {
 impl Server {
     /// The server or database that a flag or the environment names, for reading. A database needs only read permission.
     pub(in crate::commands) fn to_read(args: &SourceArgs) -> Result<Self, Failure> {
-        match Source::of(args) {
-            Source::Server => Self::of(&args.server),
-            Source::Database => Self::over(args.settings.load()?, Store::open_to_read),
-        }
+        Self::at(args, Store::open_to_read)
     }
 
     /// The same, for actions of an operator.
     pub(in crate::commands) fn to_act(args: &SourceArgs) -> Result<Self, Failure> {
+        Self::at(args, Store::open_for_command)
+    }
+
+    /// The server or database that a flag or the environment names.
+    pub(in crate::commands) fn at(
+        args: &SourceArgs,
+        open: impl FnOnce(&DatabaseUrl, StoreOptions) -> Result<Store, StoreError>,
+    ) -> Result<Self, Failure> {
         match Source::of(args) {
             Source::Server => Self::of(&args.server),
-            Source::Database => Self::over(args.settings.load()?, Store::open_for_command),
+            Source::Database => Self::over(args.settings.load()?, open),
         }
     }
 
@@ -48,18 +53,14 @@ impl Server {
     }
 
     pub(in crate::commands) fn of(args: &ServerArgs) -> Result<Self, Failure> {
-        Self::with(args, None)
+        Self::with_token(args, None)
     }
 
-    /// The server, with this token instead of that of the flags, the environment or the profile.
+    /// The server. A given token is used instead of that of the flags, the environment or the profile.
     pub(in crate::commands) fn with_token(
         args: &ServerArgs,
-        token: String,
+        given: Option<String>,
     ) -> Result<Self, Failure> {
-        Self::with(args, Some(token))
-    }
-
-    fn with(args: &ServerArgs, given: Option<String>) -> Result<Self, Failure> {
         let url = args.url.clone().or_else(|| env::var(variables::URL).ok());
         let profile = Profile::of(args.profile.clone(), url.is_some())?;
         let url = url.or(profile.url).unwrap_or_else(|| ClientOptions::default().url);
@@ -124,13 +125,6 @@ impl Server {
     }
 }
 
-/// The parameters that have a value.
-pub(in crate::commands) fn given<'a, const N: usize>(
-    parameters: [(&'static str, Option<&'a str>); N],
-) -> Vec<(&'static str, &'a str)> {
-    parameters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
-}
-
 /// How a list continues after a page.
 struct Continuation {
     parameter: &'static str,
@@ -151,13 +145,12 @@ impl Continuation {
 
 /// The token is in no flag: other users of the machine see those.
 fn token(named: Option<&Path>, of_profile: Option<&Path>) -> Result<Option<String>, Failure> {
-    let in_environment = || env::var(variables::TOKEN).ok();
-    let file = match (named, in_environment(), of_profile) {
-        (Some(file), ..) => file,
-        (None, Some(token), _) => return Ok(Some(token)),
-        (None, None, Some(file)) => file,
-        (None, None, None) => return Ok(None),
-    };
+    if named.is_none()
+        && let Ok(token) = env::var(variables::TOKEN)
+    {
+        return Ok(Some(token));
+    }
+    let Some(file) = named.or(of_profile) else { return Ok(None) };
     let text = fs::read_to_string(file).map_err(|error| {
         Failure::configuration(format!("the token file {} cannot be read: {error}", file.display()))
     })?;

@@ -1,11 +1,10 @@
 use std::io::{IsTerminal, stdout};
 
-use terminal_size::{Width, terminal_size};
-
 use crate::commands::{
     columns::{columns, cut, fit},
     print::print_stdout,
     printable::printable,
+    window,
 };
 
 /// Columns of text for people. The last one is cut to fit a terminal.
@@ -49,8 +48,7 @@ pub(in crate::commands) fn terminal_width() -> Option<usize> {
     if !stdout().is_terminal() {
         return None;
     }
-    let columns = terminal_size().map(|(Width(columns), _)| usize::from(columns));
-    Some(columns.unwrap_or(USUAL).max(SMALLEST))
+    Some(window::size(stdout()).map_or(USUAL, |(columns, _)| columns).max(SMALLEST))
 }
 
 #[cfg(test)]

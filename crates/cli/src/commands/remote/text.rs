@@ -1,9 +1,12 @@
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use humantime::parse_rfc3339;
 use serde_json::Value;
 
-use crate::commands::operator::{print_wrapped, rough};
+use crate::commands::{
+    operator::{print_wrapped, rough},
+    print::print_stdout,
+};
 
 /// A field as a text; empty if it is missing or null.
 pub(in crate::commands) fn field(value: &Value, name: &str) -> String {
@@ -14,22 +17,46 @@ pub(in crate::commands) fn field(value: &Value, name: &str) -> String {
     }
 }
 
+/// The fields that are not empty, with this between them.
+pub(in crate::commands) fn joined(value: &Value, names: &[&str], between: &str) -> String {
+    let texts = names.iter().map(|name| field(value, name)).filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join(between)
+}
+
 /// The state of a batch, in words.
 pub(in crate::commands) fn state_text(batch: &Value) -> String {
     field(batch, "state").replace('_', " ")
 }
 
+/// The entries of the list in a field; none if it is missing.
+pub(in crate::commands) fn entries<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map_or(&[][..], Vec::as_slice)
+}
+
+/// What an action has changed: the state before and after it.
+pub(in crate::commands) fn change(done: &Value) -> String {
+    let changed = &done["changed"];
+    format!("{} -> {}", field(changed, "from"), field(changed, "to"))
+}
+
+/// The time in a field, if there is one.
+fn time(value: &Value, name: &str) -> Option<SystemTime> {
+    parse_rfc3339(value[name].as_str()?).ok()
+}
+
+/// How long ago the time in a field was, by the clock of this machine; `None` if there is none.
+pub(in crate::commands) fn elapsed(value: &Value, name: &str) -> Option<Duration> {
+    time(value, name).map(|time| time.elapsed().unwrap_or_default())
+}
+
 /// How long ago the time in a field was, in one unit; empty if there is none.
 pub(in crate::commands) fn age(value: &Value, name: &str) -> String {
-    let time = value[name].as_str().and_then(|text| parse_rfc3339(text).ok());
-    let ago = |time| SystemTime::now().duration_since(time).unwrap_or_default();
-    time.map(|time| rough(ago(time))).unwrap_or_default()
+    elapsed(value, name).map(rough).unwrap_or_default()
 }
 
 /// The time until that in a field, such as `in 15 s`, or that it has passed.
 pub(in crate::commands) fn time_until(value: &Value, name: &str) -> String {
-    let time = value[name].as_str().and_then(|text| parse_rfc3339(text).ok());
-    let left = time.and_then(|time| time.duration_since(SystemTime::now()).ok());
+    let left = time(value, name).and_then(|time| time.duration_since(SystemTime::now()).ok());
     left.map_or_else(|| "now".to_owned(), |left| format!("in {}", rough(left)))
 }
 
@@ -37,6 +64,16 @@ pub(in crate::commands) fn time_until(value: &Value, name: &str) -> String {
 pub(in crate::commands) fn print_line(label: &str, value: &str) {
     if !value.is_empty() {
         print_wrapped(&format!("{label:<10} "), value);
+    }
+}
+
+/// Prints each of several entries, with an empty line between them.
+pub(in crate::commands) fn print_each(entries: &[Value], print: impl Fn(&Value)) {
+    for (number, entry) in entries.iter().enumerate() {
+        if number > 0 {
+            print_stdout("");
+        }
+        print(entry);
     }
 }
 

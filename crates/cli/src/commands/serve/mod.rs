@@ -10,10 +10,10 @@ use log::info;
 use crate::commands::{
     failure::Failure,
     flags::{self, All, SettingFlags},
-    logging::{self, LogOptions},
+    logging,
     print::print_stdout,
     signals::{self, ShutdownPhase},
-    wait::{self, Waited},
+    wait,
 };
 use service_manager::ServiceManager;
 
@@ -30,12 +30,11 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let config = args.settings.load()?;
-    let (filter, format) = (config.general.log.as_str(), config.general.log_format);
-    logging::start(LogOptions { filter, format, repeats: REPEATS })?;
+    logging::start(config.general.log.as_str(), config.general.log_format, REPEATS)?;
     let phase = Arc::new(ShutdownPhase::default());
     let (request_shutdown, shutdown) = signals::shutdown_channel(Arc::clone(&phase))?;
     config.warn();
-    if wait::for_database(&config, &shutdown)? == Waited::ShutdownRequested {
+    if !wait::for_database(&config, &shutdown)? {
         return Ok(ExitCode::SUCCESS);
     }
     phase.begin_exit_at_once();

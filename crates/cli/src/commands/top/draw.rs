@@ -7,7 +7,7 @@ use grid_batch_core::queries::WaitReason;
 use super::{
     line::{Line, Style},
     press::KEYS,
-    reading::{HeldReading, Reading, ServiceReading},
+    reading::{HeldReading, Parts, Reading, ServiceReading},
     selection::first_shown,
     state::state,
     view::{Input, Pane, ReadFailure, Sort, View},
@@ -15,6 +15,7 @@ use super::{
 use crate::commands::{
     columns::{columns, fit},
     operator::rough,
+    remote::explanation_lines,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,9 @@ pub(super) fn draw(view: &View, size: Size, now: Instant) -> Vec<Line> {
     lines.extend(failure(view));
     match &view.reading {
         Some((reading, _)) => {
-            lines.extend([counts(reading), instances(reading), nodes(reading)]);
+            lines.push(counts(reading));
+            lines.push(parts("instances", &reading.instances));
+            lines.push(parts("nodes", &reading.nodes));
         }
         None => lines.extend(vec![Line::default(); 3]),
     }
@@ -122,26 +125,8 @@ fn counts(reading: &Reading) -> Line {
     line.with(format!("held {more}{}", reading.held.len()), style)
 }
 
-fn instances(reading: &Reading) -> Line {
-    let count = reading.instances.len();
-    let problems = reading.instances.iter().filter_map(|instance| {
-        instance.problem.map(|problem| format!("{}: {problem}", instance.name))
-    });
-    with_problems(Line::plain(format!("instances {count}")), problems.collect())
-}
-
-fn nodes(reading: &Reading) -> Line {
-    let count: usize = reading.ledgers.iter().map(|ledger| ledger.nodes.len()).sum();
-    let problems = reading.ledgers.iter().flat_map(|ledger| {
-        let of_nodes = ledger.nodes.iter().filter_map(|node| {
-            node.problem.as_ref().map(|problem| format!("{}: {problem}", node.url))
-        });
-        ledger.problem.clone().into_iter().chain(of_nodes)
-    });
-    with_problems(Line::plain(format!("nodes {count}")), problems.collect())
-}
-
-fn with_problems(line: Line, problems: Vec<String>) -> Line {
+fn parts(name: &str, Parts { count, problems }: &Parts) -> Line {
+    let line = Line::plain(format!("{name} {count}"));
     match problems.len() {
         0 => line.with("   no problem", Style::Plain),
         1 => line.with(format!("   {}", problems.join("")), Style::Problem),
@@ -178,7 +163,8 @@ fn pane(view: &View, size: Size, now: Instant) -> Vec<Line> {
         Pane::Explanation { explanation, scroll, .. } => {
             let width = size.width.saturating_sub(2).max(1);
             let lines = match explanation {
-                Some(explanation) => explanation.lines(width),
+                Some(Ok(told)) => explanation_lines(told, width),
+                Some(Err(error)) => vec![format!("The server gave no explanation: {error}")],
                 None => vec!["The server is asked…".to_owned()],
             };
             text(&lines, *scroll, rows(view, size) + HEADINGS)
@@ -379,7 +365,6 @@ fn question(question: &str, typed: &str, width: usize) -> Line {
 mod tests {
     use super::*;
     use crate::commands::top::{
-        explanation::Explanation,
         fixtures::view,
         key::Key,
         view::{Answer, Subject},
@@ -421,7 +406,7 @@ mod tests {
             });
             view.press(Key::Pasted(long.clone()));
             let of = Subject::Service("c::old".to_owned());
-            let explanation = Ok(Explanation::Told(serde_json::json!({"text": long})));
+            let explanation = Ok(serde_json::json!({"text": long}));
             view.apply(Answer::Explanation { of, explanation }, Instant::now());
             for (width, height) in [(80, 24), (120, 40), (40, 10), (10, 3), (1, 1), (0, 0)] {
                 let lines = texts(&view, Size { width, height });

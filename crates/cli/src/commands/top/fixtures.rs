@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     rates::Rates,
-    reading::{HeldReading, InstanceReading, LedgerReading, NodeReading, Reading, ServiceReading},
+    reading::{HeldReading, Parts, Reading, ServiceReading},
     view::{Answer, View},
 };
 
@@ -38,20 +38,8 @@ pub(super) fn reading() -> Reading {
             },
             ServiceReading { held: 1, ..service("held", 2, 500) },
         ],
-        instances: vec![
-            InstanceReading { name: "first".to_owned(), problem: None },
-            InstanceReading { name: "second".to_owned(), problem: Some("drains") },
-        ],
-        ledgers: vec![LedgerReading {
-            problem: None,
-            nodes: vec![
-                NodeReading { url: "http://one".to_owned(), problem: None },
-                NodeReading {
-                    url: "http://two".to_owned(),
-                    problem: Some("does not answer".to_owned()),
-                },
-            ],
-        }],
+        instances: Parts { count: 2, problems: vec!["second: drains".to_owned()] },
+        nodes: Parts { count: 2, problems: vec!["http://two: does not answer".to_owned()] },
         held: vec![held],
         rates: Some(Rates {
             submitted: 12.5,

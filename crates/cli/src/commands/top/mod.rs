@@ -1,7 +1,6 @@
 //! `top`: a live view of a running server.
 
 mod draw;
-mod explanation;
 #[cfg(test)]
 mod fixtures;
 mod key;

@@ -6,6 +6,8 @@ use std::{
 use grid_batch_client::ClientError;
 use serde_json::Value;
 
+use crate::commands::remote::entries;
+
 /// How many batches were recently submitted and committed per second.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Rates {
@@ -96,7 +98,7 @@ impl EventFeed {
 
 impl Counts {
     fn add(&mut self, page: &Value) {
-        for event in page["data"].as_array().into_iter().flatten() {
+        for event in entries(page, "data") {
             match (event["kind"].as_str(), event["state"].as_str()) {
                 (Some("submitted"), _) => self.submitted += 1,
                 (_, Some("committed")) => {

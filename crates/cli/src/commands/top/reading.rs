@@ -1,13 +1,12 @@
 use std::time::{Duration, Instant};
 
 use grid_batch_client::ClientError;
-use humantime::parse_rfc3339;
 use serde_json::Value;
 
 use super::rates::{EventFeed, Rates};
 use crate::commands::{
     failure::Failure,
-    remote::{Server, field},
+    remote::{Server, elapsed, entries, field},
 };
 
 /// The state of a server at one time.
@@ -16,8 +15,8 @@ pub(super) struct Reading {
     pub(super) services: Vec<ServiceReading>,
     /// Whether the server has more services than were read.
     pub(super) more_services: bool,
-    pub(super) instances: Vec<InstanceReading>,
-    pub(super) ledgers: Vec<LedgerReading>,
+    pub(super) instances: Parts,
+    pub(super) nodes: Parts,
     pub(super) held: Vec<HeldReading>,
     pub(super) more_held: bool,
     /// `None` before the second reading, or if the server keeps no events.
@@ -50,22 +49,11 @@ pub(super) struct WaitReading {
     pub(super) ends: String,
 }
 
+/// The instances of the server, or the nodes of its ledgers, and what is wrong with them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct InstanceReading {
-    pub(super) name: String,
-    pub(super) problem: Option<&'static str>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(super) struct LedgerReading {
-    pub(super) problem: Option<String>,
-    pub(super) nodes: Vec<NodeReading>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(super) struct NodeReading {
-    pub(super) url: String,
-    pub(super) problem: Option<String>,
+pub(super) struct Parts {
+    pub(super) count: usize,
+    pub(super) problems: Vec<String>,
 }
 
 /// A batch that waits for an operator.
@@ -91,8 +79,8 @@ impl Reading {
         Ok(Self {
             services: services.iter().map(ServiceReading::read).collect(),
             more_services,
-            instances: entries(&claims["instances"]).map(InstanceReading::read).collect(),
-            ledgers: entries(&ledgers["data"]).map(LedgerReading::read).collect(),
+            instances: Parts::instances(&claims),
+            nodes: Parts::nodes(&ledgers),
             held: held.iter().map(HeldReading::read).collect(),
             more_held,
             rates: rates(server, feed)?,
@@ -120,10 +108,6 @@ fn rates(server: &Server, feed: &mut EventFeed) -> Result<Option<Rates>, Failure
     }
 }
 
-fn entries(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
 fn text(value: &Value, name: &str) -> Option<String> {
     value[name].as_str().map(str::to_owned)
 }
@@ -147,7 +131,7 @@ impl ServiceReading {
             failing: text(json, "failing"),
             parked: text(json, "parked"),
             is_claimed: !owner.is_null() && !is(owner, "lease_is_over"),
-            waits: entries(&json["waits"]).filter_map(WaitReading::read).collect(),
+            waits: entries(json, "waits").iter().filter_map(WaitReading::read).collect(),
         }
     }
 }
@@ -160,52 +144,57 @@ impl WaitReading {
     }
 }
 
-impl InstanceReading {
-    fn read(json: &Value) -> Self {
-        let problem = if is(json, "lease_is_over") {
-            Some("its lease has ended")
-        } else if is(json, "draining") {
-            Some("drains")
-        } else if !is(json, "ledger_confirmed") {
-            Some("has not confirmed the ledger")
-        } else {
-            None
-        };
-        let id = field(json, "instance_id");
-        Self { name: text(json, "name").unwrap_or(id), problem }
-    }
-}
-
-impl LedgerReading {
-    fn read(json: &Value) -> Self {
-        Self {
-            problem: text(json, "problem"),
-            nodes: entries(&json["nodes"]).map(NodeReading::read).collect(),
-        }
-    }
-}
-
-impl NodeReading {
-    fn read(json: &Value) -> Self {
-        let problem = text(json, "problem").or_else(|| {
-            let is_out = !is(json, "answering");
-            let unconfirmed = !is(json, "confirmed");
-            let words =
-                [(is_out, "does not answer"), (unconfirmed, "has not confirmed the ledger")];
-            words.iter().find(|(applies, _)| *applies).map(|(_, words)| (*words).to_owned())
+impl Parts {
+    fn instances(claims: &Value) -> Self {
+        let instances = entries(claims, "instances");
+        let problems = instances.iter().filter_map(|instance| {
+            let name = text(instance, "name").unwrap_or_else(|| field(instance, "instance_id"));
+            Some(format!("{name}: {}", problem_of_instance(instance)?))
         });
-        Self { url: field(json, "url"), problem }
+        Self { count: instances.len(), problems: problems.collect() }
+    }
+
+    fn nodes(ledgers: &Value) -> Self {
+        let mut all = Self::default();
+        for ledger in entries(ledgers, "data") {
+            let nodes = entries(ledger, "nodes");
+            let problems = nodes.iter().filter_map(|node| {
+                Some(format!("{}: {}", field(node, "url"), problem_of_node(node)?))
+            });
+            all.count += nodes.len();
+            all.problems.extend(text(ledger, "problem").into_iter().chain(problems));
+        }
+        all
+    }
+}
+
+fn problem_of_instance(instance: &Value) -> Option<&'static str> {
+    if is(instance, "lease_is_over") {
+        Some("its lease has ended")
+    } else if is(instance, "draining") {
+        Some("drains")
+    } else {
+        (!is(instance, "ledger_confirmed")).then_some("has not confirmed the ledger")
+    }
+}
+
+fn problem_of_node(node: &Value) -> Option<&str> {
+    if let Some(problem) = node["problem"].as_str() {
+        Some(problem)
+    } else if !is(node, "answering") {
+        Some("does not answer")
+    } else {
+        (!is(node, "confirmed")).then_some("has not confirmed the ledger")
     }
 }
 
 impl HeldReading {
     fn read(json: &Value) -> Self {
         let held = &json["held"];
-        let since = held["since"].as_str().and_then(|time| parse_rfc3339(time).ok());
         Self {
             id: field(json, "id"),
             service: field(json, "service_id"),
-            since: since.map(|time| time.elapsed().unwrap_or_default()),
+            since: elapsed(held, "since"),
             reason: field(held, "reason"),
         }
     }

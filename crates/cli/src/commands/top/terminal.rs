@@ -7,10 +7,10 @@ use std::{
 };
 
 use grid_batch_support::lock;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::{draw::Size, line::Line};
-use crate::commands::failure::Failure;
+use crate::commands::{failure::Failure, window};
 
 /// The screen of a terminal. Dropping it restores the terminal.
 #[derive(Debug)]
@@ -33,8 +33,7 @@ const EX_PANIC: i32 = 101;
 
 impl Terminal {
     pub(super) fn open() -> Result<Self, Failure> {
-        let is_usable = env::var("TERM").is_ok_and(|name| !name.is_empty() && name != "dumb");
-        if !(stdin().is_terminal() && stdout().is_terminal() && is_usable) {
+        if !(stdin().is_terminal() && window::can_be_redrawn(&stdout())) {
             return Err(Failure::new(
                 "top needs a terminal that can be drawn on; use --once to print the view once, as text",
             ));
@@ -53,12 +52,8 @@ impl Terminal {
     }
 
     pub(super) fn size(&self) -> Size {
-        match tcgetwinsize(stdout()) {
-            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-                Size { width: usize::from(size.ws_col), height: usize::from(size.ws_row) }
-            }
-            _ => Size { width: 80, height: 24 },
-        }
+        let (width, height) = window::size(stdout()).unwrap_or((80, 24));
+        Size { width, height }
     }
 
     /// Writes the lines that differ from those on the screen.

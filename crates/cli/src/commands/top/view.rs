@@ -1,7 +1,8 @@
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::{
-    explanation::Explanation,
     reading::{HeldReading, Reading, ServiceReading},
     selection::Selection,
     state::{rank, state},
@@ -89,6 +90,9 @@ impl std::fmt::Display for Subject {
     }
 }
 
+/// The server's explanation why a service or a batch waits, or why it gave none.
+pub(super) type Explanation = Result<Value, String>;
+
 /// A request to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Request {
@@ -107,7 +111,7 @@ pub(super) enum ReadFailure {
 #[derive(Debug)]
 pub(super) enum Answer {
     Reading(Result<Box<Reading>, ReadFailure>),
-    Explanation { of: Subject, explanation: Result<Explanation, String> },
+    Explanation { of: Subject, explanation: Explanation },
     Acted { verb: Verb, service: String, result: Result<(), String> },
 }
 
@@ -153,11 +157,11 @@ impl View {
     }
 
     /// An answer that comes after its text was closed is not shown.
-    fn explained(&mut self, answered: &Subject, answer: Result<Explanation, String>) {
+    fn explained(&mut self, answered: &Subject, answer: Explanation) {
         if let Pane::Explanation { of, explanation, .. } = &mut self.pane
             && of == answered
         {
-            *explanation = Some(answer.unwrap_or_else(Explanation::of_failure));
+            *explanation = Some(answer);
         }
     }
 

@@ -6,12 +6,10 @@ use std::{
 };
 
 use grid_batch_client::ClientError;
-use grid_batch_core::queries::ItemIdPrefix;
 use grid_batch_support::spawn_thread;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    explanation::Explanation,
     rates::EventFeed,
     reading::Reading,
     view::{Answer, ReadFailure, Request, Subject, Verb},
@@ -82,15 +80,13 @@ fn perform(server: &Server, request: Request) -> Answer {
     }
 }
 
-fn explain(server: &Server, of: &Subject) -> Result<Explanation, Failure> {
-    let told = match of {
-        Subject::Service(service) => server.client.service(service, Some("explain"))?,
+fn explain(server: &Server, of: &Subject) -> Result<Value, Failure> {
+    Ok(match of {
+        Subject::Service(service) => server.client.explain_service(service)?,
         Subject::Batch { id, service } => {
-            let id = id.parse::<ItemIdPrefix>()?;
-            server.client.batch(&id, Some("explain"), Some(service))?
+            server.client.explain_batch(&id.parse()?, Some(service))?
         }
-    };
-    Ok(Explanation::Told(told))
+    })
 }
 
 fn act(server: &Server, verb: Verb, service: &str, reason: &str) -> Result<(), String> {

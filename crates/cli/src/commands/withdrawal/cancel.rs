@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{list, name::act};
 use crate::commands::{
-    arguments::{ActionArgs, Asked, Output},
+    arguments::ActionArgs,
     failure::Failure,
     print::{print_stderr, print_stdout},
     remote::{self, Server, field},
@@ -29,16 +29,14 @@ pub(crate) struct CancelArgs {
 }
 
 pub(super) fn run(CancelArgs { withdrawal, action }: &CancelArgs) -> Result<ExitCode, Failure> {
-    let ActionArgs { asked, output, source } = action;
-    remote::check_withdrawals(source)?;
-    act_on_each(withdrawal, asked, output, &Server::to_act(source)?, "cancel")
+    remote::check_withdrawals(&action.source)?;
+    act_on_each(withdrawal, action, &Server::to_act(&action.source)?, "cancel")
 }
 
 /// Requests this action for each withdrawal that is named, and reports each.
 pub(super) fn act_on_each(
     named: &[ItemIdPrefix],
-    asked: &Asked,
-    output: &Output,
+    ActionArgs { asked, output, .. }: &ActionArgs,
     server: &Server,
     action: &str,
 ) -> Result<ExitCode, Failure> {
@@ -50,10 +48,10 @@ pub(super) fn act_on_each(
         }
     }
     let refusal = |(name, failure): &(&ItemIdPrefix, Failure)| json!({"id": name.to_string(), "reason": failure.to_string()});
-    let refusals = || refused.iter().map(refusal).collect::<Vec<_>>();
+    let refusals: Vec<Value> = refused.iter().map(refusal).collect();
     let dry_run = asked.is_dry_run();
-    let json = || json!({ "dry_run": dry_run, "withdrawals": done, "refused": refusals() });
-    if !output.prints(json) {
+    let json = json!({ "dry_run": dry_run, "withdrawals": done, "refused": refusals });
+    output.show(&json, || {
         let would = if dry_run { "nothing changed: " } else { "" };
         for withdrawal in &done {
             let (id, state) = (field(withdrawal, "id"), list::state(withdrawal));
@@ -62,6 +60,6 @@ pub(super) fn act_on_each(
         for (name, failure) in &refused {
             print_stderr(format_args!("grid-batch: {name}: {failure}"));
         }
-    }
+    });
     Ok(refused.first().map_or(ExitCode::SUCCESS, |(_, failure)| failure.exit_code()))
 }

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
-use serde_json::{Value, json};
+use grid_batch_client::given;
+use serde_json::Value;
 
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Table, age, field, given},
+    remote::{Server, Table, age, field, joined},
 };
 
 /// Lists the withdrawals of a running server, the newest first
@@ -48,14 +49,12 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let server = Server::of(&args.remote.server)?;
     let (withdrawals, has_more) =
         server.read_list("/withdrawals", &filters, args.limit as usize)?;
-    if args.remote.output.prints(|| json!({"withdrawals": withdrawals})) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    print(&withdrawals);
-    if has_more {
-        print_stdout(format_args!("There are more; --limit is {}.", args.limit));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(args.remote.output.show_list("withdrawals", &withdrawals, || {
+        print(&withdrawals);
+        if has_more {
+            print_stdout(format_args!("There are more; --limit is {}.", args.limit));
+        }
+    }))
 }
 
 fn print(withdrawals: &[Value]) {
@@ -78,8 +77,5 @@ fn print(withdrawals: &[Value]) {
 
 /// The state of a withdrawal, and why.
 pub(super) fn state(withdrawal: &Value) -> String {
-    let why = [field(withdrawal, "fail_reason"), field(withdrawal, "waits_for")];
-    let mut words = vec![field(withdrawal, "state")];
-    words.extend(why.into_iter().filter(|text| !text.is_empty()));
-    words.join(": ")
+    joined(withdrawal, &["state", "fail_reason", "waits_for"], ": ")
 }

@@ -31,7 +31,7 @@ pub(super) fn act(
 fn path(server: &Server, name: &ItemIdPrefix) -> Result<String, ClientError> {
     let mut id = name.to_string();
     if id.len() < ID_LENGTH {
-        id = field(&server.client.batch(name, None, None)?, "id");
+        id = field(&server.client.batch(name, None)?, "id");
     }
     Ok(path_of(id.get(..ID_LENGTH).unwrap_or(&id)))
 }

@@ -50,15 +50,12 @@ pub(super) fn run(args: &RequestArgs) -> Result<ExitCode, Failure> {
     let retries = args.timeout.retries();
     let stored = request(args, &server, retries)?;
     if !args.wait {
-        if !args.remote.output.prints(|| stored.clone()) {
-            print_stdout(field(&stored, "id"));
-        }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(args.remote.output.show(&stored, || print_stdout(field(&stored, "id"))));
     }
     let withdrawal = wait(&server, stored, retries)?;
-    if !args.remote.output.prints(|| withdrawal.clone()) {
+    args.remote.output.show(&withdrawal, || {
         print_stdout(format_args!("{} {}", field(&withdrawal, "id"), list::state(&withdrawal)));
-    }
+    });
     let exit = match field(&withdrawal, "state").as_str() {
         "withdrawn" => Exit::Done,
         "failed" => Exit::Failed,

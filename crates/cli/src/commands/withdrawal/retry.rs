@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use super::cancel::act_on_each;
 use crate::commands::{
-    arguments::{Asked, Output, SourceArgs, parse_duration},
+    arguments::{ActionArgs, parse_duration},
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,
-    remote::{self, Server, Source, age, field},
+    remote::{self, Server, Source, age, entries, field},
 };
 
 const UNKNOWN_LIMITS: &str = "the configuration has no pools.*.gas_admin, so the payment limits of the pools are not \
@@ -77,11 +77,7 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "NUMBER", default_value = "1000", value_parser = value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
-    asked: Asked,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    source: SourceArgs,
+    action: ActionArgs,
 }
 
 pub(super) fn run(RetryArgs { withdrawal, filter }: &RetryArgs) -> Result<ExitCode, Failure> {
@@ -89,7 +85,7 @@ pub(super) fn run(RetryArgs { withdrawal, filter }: &RetryArgs) -> Result<ExitCo
         return retry_filtered(filter);
     }
     let (server, _) = open(filter)?;
-    act_on_each(withdrawal, &filter.asked, &filter.output, &server, "retry")
+    act_on_each(withdrawal, &filter.action, &server, "retry")
 }
 
 /// The withdrawals that were scheduled again, or would be.
@@ -109,6 +105,7 @@ struct Retried {
 /// Asks for those that the filters select, in several requests.
 pub(crate) fn retry_filtered(args: &FilterArgs) -> Result<ExitCode, Failure> {
     const MOST_OF_REQUEST: usize = 1_000;
+    let ActionArgs { asked, output, .. } = &args.action;
     let (server, limits_are_known) = open(args)?;
     let mut retried = Retried { limits_are_known, ..Retried::default() };
     let limit = args.limit as usize;
@@ -121,20 +118,30 @@ pub(crate) fn retry_filtered(args: &FilterArgs) -> Result<ExitCode, Failure> {
             "reason_contains": args.failed_with,
             "limit": rest.min(MOST_OF_REQUEST),
         });
-        let answer = server.act(&args.asked, "/withdrawals/retry", &[], without_nulls(&fields));
+        let answer = server.act(asked, "/withdrawals/retry", &[], fields);
         retried.add(&answer.map_err(Server::failed)?);
         // A second request of a dry run would list the same withdrawals.
         let is_complete = !retried.has_more || retried.withdrawals.len() >= limit;
-        if is_complete || args.asked.is_dry_run() {
+        if is_complete || asked.is_dry_run() {
             break;
         }
     }
-    print(args, &retried, &server.client.name());
-    Ok(ExitCode::SUCCESS)
+    let place = server.client.name();
+    let is_done = !asked.is_dry_run();
+    let json = json!({
+        "retried": is_done,
+        "has_more": retried.has_more,
+        "limits_are_known": retried.limits_are_known,
+        "refused": retried.refused,
+        "refused_count": retried.refused_count,
+        "withdrawals": retried.withdrawals,
+    });
+    Ok(output.show(&json, || print(&retried, is_done, &place)))
 }
 
 /// A server, or the database with the payment limits of the configuration, and whether the configuration has limits.
-fn open(FilterArgs { asked, source, .. }: &FilterArgs) -> Result<(Server, bool), Failure> {
+fn open(args: &FilterArgs) -> Result<(Server, bool), Failure> {
+    let ActionArgs { asked, source, .. } = &args.action;
     remote::check_withdrawals(source)?;
     if Source::of(source) == Source::Server {
         return Ok((Server::of(&source.server)?, true));
@@ -159,38 +166,18 @@ impl FilterArgs {
     }
 }
 
-fn without_nulls(fields: &Value) -> Value {
-    let given = fields.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    given.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
 impl Retried {
     fn add(&mut self, answer: &Value) {
-        let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
-        self.withdrawals.extend(list("data"));
+        self.withdrawals.extend_from_slice(entries(answer, "data"));
         // Each request reports all withdrawals that a limit refuses, including those of the previous request.
-        self.refused = list("refused");
+        self.refused = entries(answer, "refused").to_vec();
         self.refused_count = answer["refused_count"].as_u64().unwrap_or_default();
         self.has_more = answer["has_more"].as_bool().unwrap_or(false);
     }
 }
 
 /// Prints what was found, and where.
-fn print(args: &FilterArgs, retried: &Retried, place: &str) {
-    let is_done = !args.asked.is_dry_run();
-    let json = || {
-        json!({
-            "retried": is_done,
-            "has_more": retried.has_more,
-            "limits_are_known": retried.limits_are_known,
-            "refused": retried.refused,
-            "refused_count": retried.refused_count,
-            "withdrawals": retried.withdrawals,
-        })
-    };
-    if args.output.prints(json) {
-        return;
-    }
+fn print(retried: &Retried, is_done: bool, place: &str) {
     for failed in &retried.withdrawals {
         print_stdout(format_args!("{} {}", field(failed, "id"), field(failed, "pool")));
         let (amount, beneficiary) = (field(failed, "amount"), field(failed, "beneficiary"));

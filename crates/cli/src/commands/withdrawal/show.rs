@@ -4,14 +4,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use grid_batch_core::queries::ItemIdPrefix;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::name::read;
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
-    print::print_stdout,
-    remote::{Server, field, print_line, print_time},
+    remote::{Server, entries, field, print_each, print_line, print_time},
 };
 
 /// Shows what is stored about withdrawals: their state, what they wait for, and their transactions
@@ -28,16 +27,8 @@ pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let server = Server::of(&args.remote.server)?;
     let withdrawals = args.withdrawal.iter().map(|name| read(&server, name));
     let withdrawals = withdrawals.collect::<Result<Vec<_>, _>>()?;
-    if args.remote.output.prints(|| json!({ "withdrawals": withdrawals })) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    for (number, withdrawal) in withdrawals.iter().enumerate() {
-        if number > 0 {
-            print_stdout("");
-        }
-        print(withdrawal);
-    }
-    Ok(ExitCode::SUCCESS)
+    let print_all = || print_each(&withdrawals, print);
+    Ok(args.remote.output.show_list("withdrawals", &withdrawals, print_all))
 }
 
 fn print(withdrawal: &Value) {
@@ -61,7 +52,7 @@ fn print(withdrawal: &Value) {
     {
         print_time(label, withdrawal, name);
     }
-    for transaction in withdrawal["transactions"].as_array().into_iter().flatten() {
+    for transaction in entries(withdrawal, "transactions") {
         print_line("sent as", &transaction_text(transaction));
     }
 }
