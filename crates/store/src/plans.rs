@@ -89,7 +89,7 @@ pub(crate) fn record(
     statement: &Statement<'_>,
 ) -> Result<(), StoreError> {
     counts::count(connection, statement);
-    let sql = statement.sql();
+    let sql = statement.sql(connection.dialect());
     let name = sql.lines().next().and_then(statement_name);
     let name = name.unwrap_or_else(|| panic!("a statement without a name: {sql}")).to_owned();
     if RECORDING.with_borrow(Option::is_none) {

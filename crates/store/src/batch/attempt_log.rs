@@ -10,7 +10,7 @@ use super::lane::{Applied, Lane};
 use crate::{
     events::{NewEvent, insert_events},
     sql::{
-        Connection, Dialect, EventSink, Rows, Statement, StoreError,
+        Connection, EventSink, Rows, Statement, StoreError,
         rows::{attempts, storable},
     },
 };
@@ -176,16 +176,14 @@ impl<'a> AttemptLog<'a> {
         sink: &EventSink,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let dialect = connection.dialect();
-        connection.execute(&self.insert_attempts(dialect))?;
-        connection.execute(&self.remove_old_attempts(dialect))?;
-        connection.execute(&self.insert_receipts(dialect))?;
+        connection.execute(&self.insert_attempts())?;
+        connection.execute(&self.remove_old_attempts())?;
+        connection.execute(&self.insert_receipts())?;
         insert_events(connection, sink, &self.events, now)
     }
 
-    fn insert_attempts(&self, dialect: Dialect) -> Statement<'_> {
+    fn insert_attempts(&self) -> Statement<'_> {
         Statement::new(
-            dialect,
             "-- insert_attempts
              insert into submission_attempts
                  (batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at)
@@ -208,13 +206,12 @@ impl<'a> AttemptLog<'a> {
         )
     }
 
-    fn remove_old_attempts(&self, dialect: Dialect) -> Statement<'_> {
+    fn remove_old_attempts(&self) -> Statement<'_> {
         let old = || {
             let too_many = |row: &&FailedAttemptRow<'_>| row.attempt > Self::ATTEMPTS_KEPT;
             self.attempts.iter().filter(too_many)
         };
         Statement::new(
-            dialect,
             "-- remove_old_attempts
              delete from submission_attempts
              where (batch_seq, attempt) in (select x.batch_seq, x.attempt from {x})",
@@ -226,9 +223,8 @@ impl<'a> AttemptLog<'a> {
         )
     }
 
-    fn insert_receipts(&self, dialect: Dialect) -> Statement<'_> {
+    fn insert_receipts(&self) -> Statement<'_> {
         Statement::new(
-            dialect,
             "-- insert_receipts
              insert into transaction_receipts
                  (batch_seq, position, transaction_id, error_message, error_data)

@@ -34,14 +34,11 @@ pub(crate) fn lock_services<'a>(
         return Ok(());
     }
     let lock = dialect.locking("for update of v");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_services
-             select v.service_id from {{x}} join services v on v.service_id = x.service_id
-             order by v.service_id {lock}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- lock_services
+         select v.service_id from {{x}} join services v on v.service_id = x.service_id
+         order by v.service_id {lock}"
+    ))
     .rows(service_rows(services));
     connection.load::<ServiceRow>(&statement).map(drop)
 }
@@ -73,13 +70,10 @@ pub(crate) fn lock_lanes_of(
 ) -> Result<(), StoreError> {
     let dialect = connection.dialect();
     let lock = dialect.locking("for update of s");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_lanes_of
-             select s.service_id from lanes s where s.service_id = ? order by s.lane {lock}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- lock_lanes_of
+         select s.service_id from lanes s where s.service_id = ? order by s.lane {lock}"
+    ))
     .text(service.as_str());
     connection.load::<ServiceRow>(&statement).map(drop)
 }
@@ -92,7 +86,6 @@ fn find_lanes(
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Vec<FoundLane>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_lanes
          select s.service_id, s.lane, s.batch_seq, s.batch_id
          from {x} join lanes s on s.service_id = x.service_id
@@ -108,17 +101,14 @@ fn find_lanes(
 
 fn lock_found_lanes_statement<'a>(dialect: Dialect, lanes: &'a [FoundLane]) -> Statement<'a> {
     let lock = dialect.locking("for update of s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- lock_found_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
-                 {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
-             from {{x}} join lanes s on s.service_id = x.service_id and s.lane = x.lane
-             where s.batch_seq = x.batch_seq
-             order by s.service_id, s.lane {lock}"
-        ),
-    )
+    Statement::new(format!(
+        "-- lock_found_lanes
+         select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
+             {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
+         from {{x}} join lanes s on s.service_id = x.service_id and s.lane = x.lane
+         where s.batch_seq = x.batch_seq
+         order by s.service_id, s.lane {lock}"
+    ))
     .rows(
         Rows::default()
             .text("service_id", lanes.iter().map(|lane| lane.service_id.as_str()))
@@ -139,17 +129,14 @@ result_row! {
 
 fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Statement<'_> {
     let lock = dialect.locking("for update of s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- lock_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
-                 {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
-             from {{x}} join lanes s on s.service_id = x.service_id
-             where s.batch_id = x.batch_id
-             order by s.service_id, s.lane {lock}"
-        ),
-    )
+    Statement::new(format!(
+        "-- lock_lanes
+         select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
+             {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
+         from {{x}} join lanes s on s.service_id = x.service_id
+         where s.batch_id = x.batch_id
+         order by s.service_id, s.lane {lock}"
+    ))
     .rows(key_rows(batches))
 }
 

@@ -22,7 +22,7 @@ use crate::{
     events::{NewEvent, insert_events},
     scheduling::insert_changed,
     sql::{
-        Connection, Dialect, EventSink, Scheduler, Statement, Store, StoreError,
+        Connection, EventSink, Scheduler, Statement, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
         result_row,
         rows::{batch_id, progress, service_id},
@@ -141,7 +141,6 @@ fn find_batches_without_lane(
     let keys: BTreeSet<BatchKey> =
         batches.iter().filter(|key| !lanes.contains_key(*key)).cloned().collect();
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_batches_without_lane
          select b.service_id, b.batch_id, b.ended_at is not null as ended, b.dlt_status, b.attempts
          from {x} join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id",
@@ -207,20 +206,18 @@ fn record_commit_after_invalid(
     change: &Change,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let dialect = connection.dialect();
-    let is_first = connection.execute(&insert_report(dialect, change, now))? > 0;
+    let is_first = connection.execute(&insert_report(change, now))? > 0;
     if is_first {
-        let shown: Vec<ShownRow> = connection.load(&show_report(dialect, change))?;
+        let shown: Vec<ShownRow> = connection.load(&show_report(change))?;
         let events: Vec<NewEvent> = shown.iter().map(|row| row.event(change)).collect();
         insert_events(connection, sink, &events, now)?;
     }
     Ok(is_first)
 }
 
-fn insert_report(dialect: Dialect, change: &Change, now: Timestamp) -> Statement<'_> {
+fn insert_report(change: &Change, now: Timestamp) -> Statement<'_> {
     let source = source(change);
     Statement::new(
-        dialect,
         "-- insert_commit_after_invalid
          insert into commits_after_invalid (batch_seq, reported_at, source)
          select b.seq, ?, ? from batches b
@@ -241,9 +238,8 @@ fn source(change: &Change) -> &'static str {
 }
 
 /// Stores the report as the batch's last error, which its details show.
-fn show_report(dialect: Dialect, change: &Change) -> Statement<'_> {
+fn show_report(change: &Change) -> Statement<'_> {
     Statement::new(
-        dialect,
         "-- show_commit_after_invalid
          update batches as b
          set last_error = 'the batch ended as invalid, and the ledger reported later that it is committed'

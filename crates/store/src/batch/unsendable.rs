@@ -72,7 +72,6 @@ fn load_names(
     batches: &[Unsendable],
 ) -> Result<HashMap<i64, NameRow>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_unsendable
          select b.seq, b.service_id, b.batch_id, s.attempts,
              (select o.service_id from batches o where o.seq = x.blocker_seq) as blocker_service_id,

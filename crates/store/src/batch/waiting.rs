@@ -15,7 +15,6 @@ pub(crate) fn hold_waiting(
 ) -> Result<(), StoreError> {
     let reason = storable(reason);
     let statement = Statement::new(
-        connection.dialect(),
         "-- hold_waiting
          insert into waiting_holds (batch_seq, held_at, held_reason, cause)
          values (?, ?, ?, 'OPERATOR')
@@ -34,7 +33,6 @@ pub(crate) fn release_waiting(
     batch_seq: i64,
 ) -> Result<bool, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- release_waiting
          delete from waiting_holds where batch_seq = ?",
     )
@@ -67,9 +65,7 @@ pub(crate) fn begin_waiting_holds<'a>(
     if heads.is_empty() {
         return Ok(());
     }
-    let dialect = connection.dialect();
     let begin = Statement::new(
-        dialect,
         "-- begin_waiting_holds
          update lanes
          set held_at = w.held_at, held_reason = w.held_reason, held_until_decision = true
@@ -85,7 +81,6 @@ pub(crate) fn begin_waiting_holds<'a>(
     );
     connection.execute(&begin)?;
     let remove = Statement::new(
-        dialect,
         "-- remove_waiting_holds
          delete from waiting_holds where batch_seq in (select x.batch_seq from {x})",
     )

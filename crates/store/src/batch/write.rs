@@ -12,7 +12,7 @@ use super::{
 use crate::{
     halts::{Stops, stop_in_order},
     sql::{
-        Connection, Dialect, Rows, Scheduler, Statement, StoreError,
+        Connection, Rows, Scheduler, Statement, StoreError,
         hooks::{BatchHooks, EndedBatch},
         result_row,
         rows::{attempts, batch_id, service_id},
@@ -37,12 +37,11 @@ pub(super) fn write(
     lanes: &Lanes,
     now: Timestamp,
 ) -> Result<Followers, StoreError> {
-    let dialect = connection.dialect();
     let (ended, open): (Vec<&Lane>, Vec<&Lane>) = lanes
         .values()
         .filter(|lane| lane.changed)
         .partition(|lane| lane.progress.state.is_terminal());
-    let written = connection.execute(&write_lanes(dialect, &open))?;
+    let written = connection.execute(&write_lanes(&open))?;
     expect_all(written, open.len())?;
     let hooks = scheduler.hooks();
     end(connection, hooks, &ended, now)?;
@@ -63,8 +62,7 @@ pub(super) fn write(
 
 /// Installs the next heads of services with one lane.
 fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Followers, StoreError> {
-    let heads: Vec<NextHeadRow> =
-        connection.load(&install_next_heads(connection.dialect(), ended))?;
+    let heads: Vec<NextHeadRow> = connection.load(&install_next_heads(ended))?;
     expect_all(heads.len(), ended.len())?;
     let mut busy: BTreeSet<(&str, i32)> = BTreeSet::new();
     let mut restored = BTreeSet::new();
@@ -106,7 +104,7 @@ fn follow_by_pool(
     if ended.is_empty() && parked.is_empty() {
         return Ok(());
     }
-    let rows: Vec<FreedRow> = connection.load(&clear_lanes(connection.dialect(), ended))?;
+    let rows: Vec<FreedRow> = connection.load(&clear_lanes(ended))?;
     expect_all(rows.len(), ended.len())?;
     let services = ended.iter().map(|lane| lane.service_id.clone());
     let services: BTreeSet<ServiceId> = services.chain(parked.iter().cloned()).collect();
@@ -125,7 +123,7 @@ fn free_lanes(
     ended: &[&Lane],
     now: Timestamp,
 ) -> Result<BTreeSet<BatchKey>, StoreError> {
-    let rows: Vec<FreedRow> = connection.load(&clear_lanes(connection.dialect(), ended))?;
+    let rows: Vec<FreedRow> = connection.load(&clear_lanes(ended))?;
     expect_all(rows.len(), ended.len())?;
     let first_ends = rows.iter().filter(|row| row.ended == 1);
     forget_new_services(connection, first_ends.map(|row| row.service_id.as_str()))?;
@@ -147,7 +145,7 @@ pub(crate) fn write_held(connection: &mut Connection, lane: &Lane) -> Result<(),
 
 /// Writes lanes whose batches are open.
 pub(crate) fn write_open(connection: &mut Connection, lanes: &[&Lane]) -> Result<(), StoreError> {
-    let written = connection.execute(&write_lanes(connection.dialect(), lanes))?;
+    let written = connection.execute(&write_lanes(lanes))?;
     expect_all(written, lanes.len())
 }
 
@@ -160,9 +158,8 @@ fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
     }
 }
 
-fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
+fn write_lanes<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
     Statement::new(
-        dialect,
         "-- write_lanes
          update lanes as s
          set submitted = x.submitted, dlt_status = x.dlt_status, commit_proven = x.commit_proven,
@@ -208,7 +205,7 @@ pub(super) fn end(
     lanes: &[&Lane],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let written = connection.execute(&end_batches(connection.dialect(), lanes, now))?;
+    let written = connection.execute(&end_batches(lanes, now))?;
     let ended = |lane: &&Lane| EndedBatch {
         seq: lane.batch_seq,
         id: lane.batch_id,
@@ -218,9 +215,8 @@ pub(super) fn end(
     hooks.ended(connection, &lanes.iter().map(ended).collect::<Vec<_>>(), now)
 }
 
-fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
+fn end_batches<'a>(lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
     Statement::new(
-        dialect,
         "-- end_batches
          update batches
          set ended_at = x.ended_at, dlt_status = x.dlt_status, attempts = x.attempts,
@@ -243,11 +239,9 @@ fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Stat
 
 /// The next head is the first open batch after the one that ended. `created_at` only increases, so no older batch can
 /// be added. A batch that was stored before the database was restored may have been sent in the time that was lost.
-fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(
-        dialect,
-        format!(
-            "-- install_next_heads
+fn install_next_heads<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
+    Statement::new(format!(
+        "-- install_next_heads
          update lanes
          set (batch_seq, batch_id, created_at) = (
                  select n.seq, n.batch_id, n.created_at from batches n
@@ -263,8 +257,7 @@ fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a>
                  false) as restored, lanes.batch_seq,
              (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held,
              lanes.ended"
-        ),
-    )
+    ))
     .rows(ended_rows(lanes))
 }
 
@@ -279,20 +272,17 @@ const NO_PROGRESS: &str = "submitted = false, dlt_status = null, commit_proven =
 const COUNT_END: &str = "ended = lanes.ended + 1, last_committed_seq = case
                  when x.committed then lanes.batch_seq else lanes.last_committed_seq end";
 
-fn clear_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(
-        dialect,
-        format!(
-            "-- clear_lanes
-             update lanes
-             set batch_seq = null, batch_id = null, created_at = null, position = null,
-                 blocker_seq = null, {NO_PROGRESS}, {COUNT_END}
-             from {{x}}
-             where lanes.service_id = x.service_id and lanes.lane = x.lane
-                 and lanes.batch_seq = x.batch_seq
-             returning lanes.service_id, lanes.ended"
-        ),
-    )
+fn clear_lanes<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
+    Statement::new(format!(
+        "-- clear_lanes
+         update lanes
+         set batch_seq = null, batch_id = null, created_at = null, position = null,
+             blocker_seq = null, {NO_PROGRESS}, {COUNT_END}
+         from {{x}}
+         where lanes.service_id = x.service_id and lanes.lane = x.lane
+             and lanes.batch_seq = x.batch_seq
+         returning lanes.service_id, lanes.ended"
+    ))
     .rows(ended_rows(lanes))
 }
 

@@ -157,14 +157,14 @@ fn register(
             connection.execute(&expire_earlier_run(dialect, name))?;
         }
         if exclusive {
-            connection.execute(&expire_all_instances(dialect))?;
+            connection.execute(&expire_all_instances())?;
         }
         let inserted = connection.execute(&insert_instance(dialect, &instance, options))?;
         match &options.name {
             Some(name) if inserted == 0 => return Err(name_in_use(connection, name)?),
             _ => {}
         }
-        connection.execute(&take_on_pause(dialect, &instance))?;
+        connection.execute(&take_on_pause(&instance))?;
         if let Some(former) = former {
             if let Some(ledger) = &former.ledger {
                 ledger::confirm(connection, &instance, ledger, store.now())?;
@@ -193,7 +193,6 @@ impl FormerInstance {
     /// Whether it drains, according to its row, which an operator may have changed since the last renewal.
     fn drains(&self, connection: &mut Connection) -> Result<bool, StoreError> {
         let statement = Statement::new(
-            connection.dialect(),
             "-- former_instance
              select i.draining from instances i where i.instance_id = ?",
         )
@@ -217,18 +216,17 @@ fn renew(
 ) -> Result<Option<Renewed>, StoreError> {
     let clock = store.dialect().clock();
     // The clock is read only once, because with two reads the expiries could be in the wrong order.
-    let statement = store
-        .statement(format!(
-            "-- renew
-             update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?,
-                 renewals = instances.renewals + 1
-             from (select {clock} as now) as t
-             where instance_id = ? and expiry_2 > 0
-             returning renewals, draining"
-        ))
-        .long(micros(options.idle_expiry))
-        .long(micros(options.full_expiry))
-        .text(instance.as_str());
+    let statement = Statement::new(format!(
+        "-- renew
+         update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?,
+             renewals = instances.renewals + 1
+         from (select {clock} as now) as t
+         where instance_id = ? and expiry_2 > 0
+         returning renewals, draining"
+    ))
+    .long(micros(options.idle_expiry))
+    .long(micros(options.full_expiry))
+    .text(instance.as_str());
     let mut connection = store.pools.write()?;
     restored::check(&mut connection, &store.last_seen, store.scheduler.events(), store.clock())?;
     let rows: Vec<RenewalRow> = connection.load(&statement)?;
@@ -247,7 +245,6 @@ pub(super) fn lock_live_instance(
     let (clock, lock) = (dialect.clock(), dialect.locking("for key share of i"));
     let confirmed = confirmed_ledger("i");
     let statement = Statement::new(
-        dialect,
         format!(
             "-- lock_live_instance
              select i.instance_id, i.expiry_1 from instances i
@@ -262,29 +259,25 @@ pub(super) fn lock_live_instance(
 pub(super) fn remove_expired_instances(connection: &mut Connection) -> Result<(), StoreError> {
     let dialect = connection.dialect();
     let (clock, lock) = (dialect.clock(), dialect.locking("for update of i skip locked"));
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- remove_expired_instances
-             delete from instances where instance_id in (
-                 select i.instance_id from instances i
-                 where i.expiry_2 <= {clock} and not exists (
-                     select 1 from service_id_claims c where c.claimant = i.instance_id)
-                 {lock})"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- remove_expired_instances
+         delete from instances where instance_id in (
+             select i.instance_id from instances i
+             where i.expiry_2 <= {clock} and not exists (
+                 select 1 from service_id_claims c where c.claimant = i.instance_id)
+             {lock})"
+    ));
     connection.execute(&statement).map(drop)
 }
 
 /// Removes the row of an instance unless it has claims left.
 pub(super) fn unregister(store: &Store, instance: &InstanceId) -> Result<bool, StoreError> {
-    let statement = store
-        .statement(
-            "-- unregister
-             delete from instances where instance_id = ? and not exists (
-                 select 1 from service_id_claims c where c.claimant = instances.instance_id)",
-        )
-        .text(instance.as_str());
+    let statement = Statement::new(
+        "-- unregister
+         delete from instances where instance_id = ? and not exists (
+             select 1 from service_id_claims c where c.claimant = instances.instance_id)",
+    )
+    .text(instance.as_str());
     Ok(store.pools.write()?.execute(&statement)? > 0)
 }
 
@@ -299,20 +292,16 @@ fn unique_id(name: Option<&str>) -> String {
 
 fn expire_earlier_run(dialect: Dialect, name: &str) -> Statement<'_> {
     let clock = dialect.clock();
-    Statement::new(
-        dialect,
-        format!(
-            "-- expire_earlier_run
-             update instances set name = null, expiry_1 = 0, expiry_2 = 0
-             where name = ? and expiry_1 <= {clock}"
-        ),
-    )
+    Statement::new(format!(
+        "-- expire_earlier_run
+         update instances set name = null, expiry_1 = 0, expiry_2 = 0
+         where name = ? and expiry_1 <= {clock}"
+    ))
     .text(name)
 }
 
-fn expire_all_instances<'a>(dialect: Dialect) -> Statement<'a> {
+fn expire_all_instances<'a>() -> Statement<'a> {
     Statement::new(
-        dialect,
         "-- expire_all_instances
          update instances set name = null, expiry_1 = 0, expiry_2 = 0",
     )
@@ -324,16 +313,13 @@ fn insert_instance<'a>(
     options: &'a ClaimOptions,
 ) -> Statement<'a> {
     let clock = dialect.clock();
-    Statement::new(
-        dialect,
-        format!(
-            "-- insert_instance
-             insert into instances (instance_id, name, expiry_1, expiry_2)
-             select x.instance_id, x.name, t.now + x.expiry_1, t.now + x.expiry_2
-             from {{x}} cross join (select {clock} as now) as t where true
-             on conflict (name) do nothing"
-        ),
-    )
+    Statement::new(format!(
+        "-- insert_instance
+         insert into instances (instance_id, name, expiry_1, expiry_2)
+         select x.instance_id, x.name, t.now + x.expiry_1, t.now + x.expiry_2
+         from {{x}} cross join (select {clock} as now) as t where true
+         on conflict (name) do nothing"
+    ))
     .rows(
         Rows::default()
             .text("instance_id", [instance.as_str()])
@@ -345,9 +331,8 @@ fn insert_instance<'a>(
 
 /// Pauses a new instance if all services are paused. Pausing all services and counting registrations both lock the row
 /// of `database_state`, so no instance is missed.
-fn take_on_pause<'a>(dialect: Dialect, instance: &'a InstanceId) -> Statement<'a> {
+fn take_on_pause<'a>(instance: &'a InstanceId) -> Statement<'a> {
     Statement::new(
-        dialect,
         "-- take_on_pause
          update instances set paused = true
          where instance_id = ? and exists (
@@ -360,7 +345,6 @@ fn take_on_pause<'a>(dialect: Dialect, instance: &'a InstanceId) -> Statement<'a
 /// registered.
 fn count_registration(connection: &mut Connection, rules: &str) -> Result<i64, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_registration
          update database_state set registrations = registrations + 1, scheduling = ? where id = 1
          returning registrations",
@@ -373,7 +357,6 @@ fn count_registration(connection: &mut Connection, rules: &str) -> Result<i64, S
 
 fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_instance_by_name
          select instance_id, expiry_1 from instances where name = ?",
     )

@@ -58,8 +58,7 @@ pub(super) fn notify_owners(store: &Store, services: &BTreeMap<String, Vec<Servi
 
 fn notify(store: &Store, text: &str) -> Result<(), StoreError> {
     let channel = store.notification_channel();
-    let statement = store
-        .statement("-- notify_owners\n select pg_notify(?, ?)".to_owned())
+    let statement = Statement::new("-- notify_owners\n select pg_notify(?, ?)".to_owned())
         .text(&channel)
         .text(text);
     store.pools.read()?.execute(&statement).map(drop)
@@ -159,7 +158,7 @@ fn notify_others<'a>(
          select set_config('synchronous_commit', 'off', true), pg_notify(?, ?)
          where exists (select 1 from instances i where i.instance_id <> ? and i.expiry_1 > {clock})"
     );
-    store.statement(sql).text(channel).text(text).text(instance)
+    Statement::new(sql).text(channel).text(text).text(instance)
 }
 
 fn connect(store: &Store) -> Result<Connection<'static>, StoreError> {

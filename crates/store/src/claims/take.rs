@@ -8,7 +8,9 @@ use super::{
     takeable::{FoundClaims, Scope, find_takeable, lock_takeable},
     takeover::take_over,
 };
-use crate::sql::{ClaimOptions, ClaimStore, Store, StoreError, groups::LOCK_LIMIT, result_row};
+use crate::sql::{
+    ClaimOptions, ClaimStore, Statement, Store, StoreError, groups::LOCK_LIMIT, result_row,
+};
 
 /// Takes up to `count` services, with one commit per step.
 pub(super) fn take(claims: &ClaimStore, count: usize) -> Result<Takeover, StoreError> {
@@ -79,15 +81,14 @@ fn balance(
     count: usize,
 ) -> Result<usize, StoreError> {
     let clock = store.dialect().clock();
-    let statement = store
-        .statement(format!(
-            "-- count_claims
-             select (select count(*) from service_id_claims) as services,
-                 (select count(*) from service_id_claims c where c.claimant = ?) as own,
-                 (select count(*) from instances i where i.expiry_1 > {clock}
-                     and not i.draining) as instances"
-        ))
-        .text(instance.as_str());
+    let statement = Statement::new(format!(
+        "-- count_claims
+         select (select count(*) from service_id_claims) as services,
+             (select count(*) from service_id_claims c where c.claimant = ?) as own,
+             (select count(*) from instances i where i.expiry_1 > {clock}
+                 and not i.draining) as instances"
+    ))
+    .text(instance.as_str());
     let rows: Vec<CountsRow> = store.pools.read()?.load(&statement)?;
     let Some(CountsRow { services, own, instances }) = rows.first() else { return Ok(0) };
     let whole = |number: &i64| usize::try_from(*number).unwrap_or(0);

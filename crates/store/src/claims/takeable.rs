@@ -66,7 +66,7 @@ fn leave_locked_lanes(
              where l.lane > 0";
     let mut count = |sql: String| {
         let services = takeable.iter().map(|service| &service.service_id);
-        let statement = Statement::new(dialect, sql).rows(service_rows(services));
+        let statement = Statement::new(sql).rows(service_rows(services));
         let rows: Vec<ServiceRow> = connection.load(&statement)?;
         let mut counts: BTreeMap<ServiceId, usize> = BTreeMap::new();
         for row in rows {
@@ -88,14 +88,11 @@ fn leave_locked_lanes(
 fn find_sources(connection: &mut Connection) -> Result<Vec<ClaimSource>, StoreError> {
     let dialect = connection.dialect();
     let (clock, lock) = (dialect.clock(), dialect.locking("for share of i skip locked"));
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- find_expired_instances
-             select i.instance_id, i.expiry_2 <= {clock} as fully_expired from instances i
-             where i.expiry_1 <= {clock} {lock}"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- find_expired_instances
+         select i.instance_id, i.expiry_2 <= {clock} as fully_expired from instances i
+         where i.expiry_1 <= {clock} {lock}"
+    ));
     let expired: Vec<ExpiredRow> = connection.load(&statement)?;
     let source = |row: ExpiredRow| {
         if row.fully_expired {
@@ -132,18 +129,15 @@ fn lock_takeable_statement<'a>(
     };
     // A takeover also changes the lanes, so a service with a locked lane is left for later.
     let lock = dialect.locking("for update of v, l skip locked");
-    let mut statement = Statement::new(
-        dialect,
-        format!(
-            "{name}
+    let mut statement = Statement::new(format!(
+        "{name}
              select f.service_id
              from ({claims}) as f
              join services v on v.service_id = f.service_id
              join lanes l on l.service_id = v.service_id and l.lane = 0
              {condition}
              limit ? {lock}"
-        ),
-    );
+    ));
     if let ClaimSource::IdleExpired(claimant) | ClaimSource::FullyExpired(claimant) = source {
         statement = statement.text(claimant);
     }
@@ -161,17 +155,16 @@ pub(super) fn find_takeable(
     services: &[ServiceId],
 ) -> Result<FoundClaims, StoreError> {
     let clock = store.dialect().clock();
-    let statement = store
-        .statement(format!(
-            "-- find_takeable
-             select c.service_id,
-                 case when i.expiry_1 > {clock} then c.claimant end as live_claimant
-             from {{x}} join service_id_claims c on c.service_id = x.service_id
-             left join instances i on i.instance_id = c.claimant
-             where c.claimant is null or c.claimant <> ? or i.expiry_1 <= {clock}"
-        ))
-        .rows(service_rows(services))
-        .text(instance.as_str());
+    let statement = Statement::new(format!(
+        "-- find_takeable
+         select c.service_id,
+             case when i.expiry_1 > {clock} then c.claimant end as live_claimant
+         from {{x}} join service_id_claims c on c.service_id = x.service_id
+         left join instances i on i.instance_id = c.claimant
+         where c.claimant is null or c.claimant <> ? or i.expiry_1 <= {clock}"
+    ))
+    .rows(service_rows(services))
+    .text(instance.as_str());
     let rows: Vec<FoundClaimRow> = store.pools.read()?.load(&statement)?;
     let mut found = FoundClaims::default();
     for FoundClaimRow { service, live_claimant } in rows {

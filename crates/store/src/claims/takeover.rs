@@ -44,15 +44,12 @@ fn find_lost_attempts(
 ) -> Result<Vec<Change>, StoreError> {
     let with_submitter = with_submitter("s");
     let services = takeable.iter().map(|service| service.service_id.as_str());
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_lost_attempts
-             select s.service_id, s.batch_id, s.attempts, s.epoch
-             from {{x}} join lanes s on s.service_id = x.service_id
-             where {with_submitter}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_lost_attempts
+         select s.service_id, s.batch_id, s.attempts, s.epoch
+         from {{x}} join lanes s on s.service_id = x.service_id
+         where {with_submitter}"
+    ))
     .rows(Rows::default().text("service_id", services));
     let rows: Vec<AttemptRow> = connection.load(&statement)?;
     // The epoch changes in the same transaction, so these changes apply to any epoch.
@@ -70,9 +67,7 @@ fn change_claimant(
     services: &[ServiceId],
     instance: &InstanceId,
 ) -> Result<Vec<Claim>, StoreError> {
-    let dialect = connection.dialect();
     let change_claimant = Statement::new(
-        dialect,
         "-- change_claimant
          update service_id_claims set claimant = ?, epoch = service_id_claims.epoch + 1
          from {x} where service_id_claims.service_id = x.service_id
@@ -82,7 +77,6 @@ fn change_claimant(
     .rows(service_rows(services));
     let rows: Vec<ClaimRow> = connection.load(&change_claimant)?;
     let raise_epochs = Statement::new(
-        dialect,
         "-- raise_epochs
          update lanes as s set epoch = x.epoch
          from {x} where s.service_id = x.service_id",

@@ -31,15 +31,11 @@ pub(crate) fn remove_groups(
     }
     let dialect = connection.dialect();
     let lock = dialect.locking("for update of f");
-    let lock_feed = Statement::new(
-        dialect,
-        format!(
-            "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
-        ),
-    );
+    let lock_feed = Statement::new(format!(
+        "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
+    ));
     let removed: Vec<i64> = connection.load_column(&lock_feed)?;
     let oldest = Statement::new(
-        dialect,
         "-- oldest_event_groups
          select g.seq, g.at, coalesce(g.xid, 0) as xid from event_groups g where g.seq > ?
          order by g.seq limit ?",
@@ -52,7 +48,6 @@ pub(crate) fn remove_groups(
         oldest.into_iter().take_while(|group| group.at < before.as_micros()).collect();
     let Some(last) = old.last() else { return Ok(0) };
     let remember = Statement::new(
-        dialect,
         "-- remember_removed_events
          update event_feed as f
          set removed_seq = x.seq,
@@ -66,7 +61,6 @@ pub(crate) fn remove_groups(
     );
     connection.execute(&remember)?;
     let remove = Statement::new(
-        dialect,
         "-- remove_event_groups
          delete from event_groups where seq in (select x.seq from {x})",
     )

@@ -29,13 +29,13 @@ impl Snapshot {
     pub(super) fn take(connection: &mut Connection) -> Result<Self, StoreError> {
         let dialect = connection.dialect();
         let last = "-- last_event_group
-                    select coalesce(max(g.seq), 0) as number from event_groups g";
-        let last: Vec<i64> = connection.load_column(&Statement::new(dialect, last))?;
+             select coalesce(max(g.seq), 0) as number from event_groups g";
+        let last: Vec<i64> = connection.load_column(&Statement::new(last))?;
         let last_seq = last.first().copied().unwrap_or(0);
         let Some(query) = dialect.snapshot_query() else {
             return Ok(Self { last_seq, last_visible: last_seq, ..Self::default() });
         };
-        let rows: Vec<SnapshotRow> = connection.load(&Statement::new(dialect, query))?;
+        let rows: Vec<SnapshotRow> = connection.load(&Statement::new(query))?;
         let (text, last_visible) =
             rows.first().map_or(("", 0), |row| (row.snapshot.as_str(), row.last_visible));
         let snapshot = Self::parse(text);
@@ -81,7 +81,6 @@ pub(crate) fn begin_generation(
     }
     let dialect = connection.dialect();
     let begin = Statement::new(
-        dialect,
         "-- begin_event_generation
          update event_feed as f
          set removed_xid = 0, generation = case
@@ -95,7 +94,7 @@ pub(crate) fn begin_generation(
         "-- show_event_groups
          update event_groups set xid = null where xid >= {first_invisible}"
     );
-    connection.execute(&Statement::new(dialect, show)).map(drop)
+    connection.execute(&Statement::new(show)).map(drop)
 }
 
 result_row! {

@@ -193,7 +193,6 @@ fn find_in_lanes(
     until: i64,
 ) -> Result<Vec<InLane>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_following_in_lanes
          select s.batch_seq, coalesce(s.position, s.created_at) as position, s.batch_id, s.submitted,
              s.earlier_may_arrive, s.held_until_decision
@@ -218,7 +217,6 @@ fn find_open_behind(
     count: usize,
 ) -> Result<Vec<Positioned>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_open_behind
          select b.seq, b.created_at from batches b
          where b.service_id = ? and b.created_at > ? and b.created_at <= ? and b.ended_at is null

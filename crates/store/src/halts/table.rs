@@ -84,7 +84,6 @@ pub(super) fn load_halt(
     seq: i64,
 ) -> Result<Option<(StoredHalt, bool)>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- load_halt
          select h.batch_seq, h.service_id, h.position, h.ends_until, h.positioned from halts h
          where h.batch_seq = ?",
@@ -100,7 +99,6 @@ pub(crate) fn first_halt(
     service_id: &ServiceId,
 ) -> Result<Option<i64>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- first_halt
          select h.batch_seq, h.service_id, h.position, h.ends_until from halts h
          where h.service_id = ? order by h.service_id, h.position limit 1",
@@ -117,7 +115,6 @@ pub(crate) fn find_last_before(
 ) -> Result<Vec<(usize, StoredHalt)>, StoreError> {
     let service = |number: usize| batches[number].service_id.as_str();
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_last_halt
          select x.number, h.batch_seq, h.service_id, h.position, h.ends_until
          from {x} join halts h on h.service_id = x.service_id and h.position = (
@@ -149,7 +146,6 @@ pub(crate) fn set_ends_until(
     origin: HaltOrigin,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- set_ends_until
          update halts set ends_until = ?, origin = ? where batch_seq = ?",
     )
@@ -211,7 +207,6 @@ pub(super) fn find_ending(
     count: usize,
 ) -> Result<Vec<StoredHalt>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_ending_halts
          select h.batch_seq, h.service_id, h.position, h.ends_until from halts h
          where h.service_id = ? and h.ends_until is not null and h.ends_until < ?
@@ -233,14 +228,14 @@ pub(super) fn next_service_that_ends(
 ) -> Result<Option<ServiceId>, StoreError> {
     let sql = if positioned {
         "-- next_service_that_ends
-             select h.service_id from halts h
-             where h.service_id > ? and h.ends_until is not null and h.positioned
-             order by h.service_id limit 1"
+         select h.service_id from halts h
+         where h.service_id > ? and h.ends_until is not null and h.positioned
+         order by h.service_id limit 1"
     } else {
         "-- next_service_in_order_that_ends
-             select h.service_id from halts h
-             where h.service_id > ? and h.ends_until is not null and not h.positioned
-             order by h.service_id limit 1"
+         select h.service_id from halts h
+         where h.service_id > ? and h.ends_until is not null and not h.positioned
+         order by h.service_id limit 1"
     };
     next_service(connection, sql, after)
 }
@@ -250,7 +245,7 @@ fn next_service(
     sql: &'static str,
     after: &str,
 ) -> Result<Option<ServiceId>, StoreError> {
-    let statement = Statement::new(connection.dialect(), sql).text(after);
+    let statement = Statement::new(sql).text(after);
     let rows: Vec<ServiceRow> = connection.load(&statement)?;
     rows.first().map(ServiceRow::read).transpose()
 }
@@ -262,7 +257,6 @@ pub(super) fn set_position(
     position: i64,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- set_halt_position
          update halts set position = ? where batch_seq = ?",
     )

@@ -123,7 +123,6 @@ fn find_stored(
     batches: &[&NewBatch],
 ) -> Result<HashMap<(String, ItemId), Vec<u8>>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_stored
          select b.service_id, b.batch_id, p.serialized_batch
          from {x}
@@ -145,18 +144,15 @@ fn find_transaction_holders<'a>(
 ) -> Result<HashMap<Key<'a>, ItemId>, StoreError> {
     let transactions: Vec<Key<'a>> = batches.iter().flat_map(|batch| transactions(batch)).collect();
     let same = same_transaction("x");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_transaction_holders
-             select x.number, b.batch_id
-             from {{x}}
-             join transactions t on {same}
-             join batches b on b.seq = t.batch_seq
-             where b.service_id = x.service_id
-                 and (b.dlt_status is null or b.dlt_status = 'COMMITTED')"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_transaction_holders
+         select x.number, b.batch_id
+         from {{x}}
+         join transactions t on {same}
+         join batches b on b.seq = t.batch_seq
+         where b.service_id = x.service_id
+             and (b.dlt_status is null or b.dlt_status = 'COMMITTED')"
+    ))
     .rows(
         Rows::default()
             .long("number", (0..).take(transactions.len()))

@@ -153,7 +153,6 @@ fn count_ended(
         return Ok(HashMap::new());
     }
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_ended_of_lanes
          select s.service_id, s.ended from {x} join lanes s on s.service_id = x.service_id",
     )
@@ -209,7 +208,6 @@ fn count_of_signers(
 ) -> Result<NewServiceCounts, StoreError> {
     let signers: Vec<&SignerId> = signers.iter().collect();
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_new_services
          select x.number,
              (select count(*) from new_services n where n.signer = x.signer) as of_signer,

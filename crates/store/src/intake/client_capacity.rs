@@ -116,7 +116,6 @@ fn count_open(
         let name = client.to_string();
         connection.execute(&forget_ended(connection.dialect(), &name))?;
         let statement = Statement::new(
-            connection.dialect(),
             "-- count_open_of_client
              select count(*) as open from client_batches c join batches b on b.seq = c.batch_seq
              where c.client = ? and b.ended_at is null",
@@ -130,17 +129,14 @@ fn count_open(
 /// It does not wait for another transaction that does the same.
 fn forget_ended(dialect: Dialect, client: &str) -> Statement<'_> {
     let lock = dialect.locking("for update of c skip locked");
-    Statement::new(
-        dialect,
-        format!(
-            "-- forget_ended_of_client
-             delete from client_batches where batch_seq in (
-                 select c.batch_seq from client_batches c
-                 where c.client = ? and not exists (
-                     select 1 from batches b where b.seq = c.batch_seq and b.ended_at is null)
-                 order by c.batch_seq limit ? {lock})"
-        ),
-    )
+    Statement::new(format!(
+        "-- forget_ended_of_client
+         delete from client_batches where batch_seq in (
+             select c.batch_seq from client_batches c
+             where c.client = ? and not exists (
+                 select 1 from batches b where b.seq = c.batch_seq and b.ended_at is null)
+             order by c.batch_seq limit ? {lock})"
+    ))
     .text(client)
     .long(MOST_FORGOTTEN)
 }

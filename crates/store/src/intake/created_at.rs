@@ -37,7 +37,6 @@ impl<'a> CreatedAtAllocator<'a> {
         }
         let now = now.as_micros();
         let reserve = Statement::new(
-            connection.dialect(),
             "-- reserve_created_at
              insert into services (service_id, last_created_at, added)
              select service_id, last_created_at, added from {x} where true order by service_id
@@ -139,7 +138,7 @@ fn insert_services(connection: &mut Connection, services: &[&str]) -> Result<(),
          on conflict do nothing",
     ] {
         let services = Rows::default().text("service_id", services.iter().copied());
-        connection.execute(&Statement::new(connection.dialect(), sql).rows(services))?;
+        connection.execute(&Statement::new(sql).rows(services))?;
     }
     Ok(())
 }

@@ -147,7 +147,6 @@ pub(super) fn hold_overdue(
     let reason = |seq: &i64| if unanswered.contains(seq) { &no_answer } else { &absent };
     // An operator's hold is kept.
     let hold = Statement::new(
-        connection.dialect(),
         "-- hold_overdue
          insert into waiting_holds (batch_seq, held_at, held_reason, cause)
          select batch_seq, held_at, held_reason, 'MISSING_TRANSACTION' from {x} where true

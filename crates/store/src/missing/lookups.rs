@@ -87,21 +87,18 @@ fn find_signers(
         Some(_) => "l.signer > ?",
         None => "l.signer >= ?",
     };
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_signers_to_look_up
-             with recursive signers(signer) as (
-                 select (select l.signer from transaction_lookups l where {first}
-                         order by l.signer, l.next_lookup_at limit 1)
-                 union all
-                 select (select l.signer from transaction_lookups l where l.signer > r.signer
-                         order by l.signer, l.next_lookup_at limit 1)
-                 from signers r where r.signer is not null
-             )
-             select r.signer from signers r where r.signer is not null limit ?"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_signers_to_look_up
+         with recursive signers(signer) as (
+             select (select l.signer from transaction_lookups l where {first}
+                     order by l.signer, l.next_lookup_at limit 1)
+             union all
+             select (select l.signer from transaction_lookups l where l.signer > r.signer
+                     order by l.signer, l.next_lookup_at limit 1)
+             from signers r where r.signer is not null
+         )
+         select r.signer from signers r where r.signer is not null limit ?"
+    ))
     .bytes(after.unwrap_or_default())
     .long(limit(count));
     let signers: Vec<Option<Vec<u8>>> = connection.load_column(&statement)?;
@@ -118,15 +115,12 @@ fn find_due(
     count: usize,
 ) -> Result<Vec<Lookup>, StoreError> {
     let claimed = claimed_by("l");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_due_lookups
-             select l.service_id, l.signer, l.transaction_id, l.lookups from transaction_lookups l
-             where l.signer = ? and l.next_lookup_at <= ? and {claimed}
-             order by l.signer, l.next_lookup_at limit ?"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_due_lookups
+         select l.service_id, l.signer, l.transaction_id, l.lookups from transaction_lookups l
+         where l.signer = ? and l.next_lookup_at <= ? and {claimed}
+         order by l.signer, l.next_lookup_at limit ?"
+    ))
     .bytes(signer)
     .long(now.as_micros())
     .text(/* claimant */ instance)
@@ -140,7 +134,6 @@ fn remove_unneeded(
     lookups: Vec<Lookup>,
 ) -> Result<Vec<Lookup>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_unneeded_lookups
          select x.number from {x}
          where (select count(*) from (
@@ -159,7 +152,6 @@ fn remove_unneeded(
     if !unneeded.is_empty() {
         // A batch that misses it may have been added meanwhile.
         let statement = Statement::new(
-            connection.dialect(),
             "-- remove_lookups
              delete from transaction_lookups
              where (service_id, signer, transaction_id) in (
@@ -190,7 +182,6 @@ fn mark_asked(
         now.plus(pauses.whole_delay(earlier)).as_micros()
     };
     let statement = Statement::new(
-        connection.dialect(),
         "-- mark_looked_up
          update transaction_lookups
          set lookups = transaction_lookups.lookups + 1, next_lookup_at = x.next_lookup_at
@@ -232,7 +223,6 @@ fn set_next_lookup(
 /// How many transactions the ledger has not been asked about yet, and for how long they have waited.
 fn load_lag(connection: &mut Connection, now: Timestamp) -> Result<LookupLag, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- load_lookup_lag
          select count(*) as waiting, min(r.since) as since from (
              select l.since from transaction_lookups l where l.lookups = 0 and l.since > 0

@@ -34,7 +34,6 @@ pub(crate) fn insert(
     // An answer from before the end of the batch with the transaction does not count, because that batch may have been
     // applied since.
     let statement = Statement::new(
-        connection.dialect(),
         "-- insert_missing_transactions
          insert into missing_transactions
              (transaction_id, batch_seq, service_id, since, invalid_seq, signer)
@@ -77,7 +76,6 @@ pub(crate) fn count_of_signers(
     }
     let signers: Vec<SignerId> = signers.iter().copied().collect();
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_missing_of_signers
          select x.number, (
              select count(*) from missing_transactions m
@@ -103,7 +101,6 @@ pub(crate) fn find_waited_for(
     transaction_ids: &BTreeSet<ItemId>,
 ) -> Result<BTreeSet<ItemId>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_waited_for
          select x.transaction_id from {x}
          where (select count(*) from (
@@ -150,7 +147,6 @@ fn remove_except(
     still: &[Missing],
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_missing_of
          select m.transaction_id from missing_transactions m
          where m.batch_seq = ? and m.found_at is null",
@@ -176,7 +172,6 @@ pub(crate) fn find_missed(
 ) -> Result<BTreeSet<i64>, StoreError> {
     // Usually nothing is missing, and no transaction is looked up.
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_missed_batches
          select x.batch_seq from {x}
          where (select count(*) from (
@@ -196,18 +191,15 @@ pub(crate) fn find_arrived(
     transaction_ids: &BTreeSet<ItemId>,
 ) -> Result<BTreeSet<i64>, StoreError> {
     let same = same_transaction("x");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_arrived_batches
-             select b.seq as batch_seq
-             from {{x}} join transactions t on {same} join batches b on b.seq = t.batch_seq
-             where b.dlt_status = 'COMMITTED' or b.ended_at is null and coalesce(
-                 (select w.position from waiting_batches w where w.batch_seq = b.seq),
-                 (select s.position from lanes s
-                  where s.service_id = b.service_id and s.batch_seq = b.seq)) is not null"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_arrived_batches
+         select b.seq as batch_seq
+         from {{x}} join transactions t on {same} join batches b on b.seq = t.batch_seq
+         where b.dlt_status = 'COMMITTED' or b.ended_at is null and coalesce(
+             (select w.position from waiting_batches w where w.batch_seq = b.seq),
+             (select s.position from lanes s
+              where s.service_id = b.service_id and s.batch_seq = b.seq)) is not null"
+    ))
     .rows(Rows::default().bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes())));
     Ok(connection.load_column(&statement)?.into_iter().collect())
 }
@@ -220,7 +212,6 @@ pub(crate) fn find_missing_dependents(
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_missing_dependents
          select m.batch_seq, m.service_id
          from transactions t join batches b on b.seq = t.batch_seq
@@ -242,7 +233,6 @@ pub(crate) fn find_that_miss(
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_batches_that_miss
          select m.batch_seq, m.service_id from missing_transactions m
          where m.transaction_id = ? and m.found_at is null limit ?",
@@ -261,7 +251,6 @@ pub(crate) fn find_that_ask(
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_batches_that_ask
          select m.batch_seq, m.service_id from missing_transactions m
          where m.transaction_id = ? and m.batch_seq > ? and m.found_at is null
@@ -281,7 +270,6 @@ pub(crate) fn find_overdue(
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_overdue_batches
          select m.batch_seq, m.service_id from missing_transactions m
          where m.found_at is null and not m.overdue and m.since <= ? order by m.since limit ?",
@@ -329,7 +317,6 @@ pub(crate) fn release_overdue(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- release_overdue
          update missing_transactions set found_at = ?
          where batch_seq = ? and found_at is null and (

@@ -34,14 +34,11 @@ pub(super) fn change_pause(
 ) -> Result<ActionOutcome, StoreError> {
     let dialect = connection.dialect();
     let lock = dialect.locking("for update of c");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_pause
-             select c.paused_at, c.states_differ_at from service_id_claims c
-             where c.service_id = ? {lock}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- lock_pause
+         select c.paused_at, c.states_differ_at from service_id_claims c
+         where c.service_id = ? {lock}"
+    ))
     .text(service_id.as_str());
     let rows: Vec<ServicePauseRow> = connection.load(&statement)?;
     let Some(pause) = rows.into_iter().next() else { return Ok(ActionOutcome::NotFound) };
@@ -54,14 +51,12 @@ pub(super) fn change_pause(
     let differ_at = pause.states_differ_at;
     let statement = match verb {
         OperatorVerb::Pause => Statement::new(
-            dialect,
             "-- pause
              update service_id_claims set paused_at = ? where service_id = ?",
         )
         // The two times together show whether an operator has paused the service.
         .long(now.as_micros().max(differ_at.map_or(i64::MIN, |at| at.saturating_add(1)))),
         _ => Statement::new(
-            dialect,
             "-- resume
              update service_id_claims set paused_at = states_differ_at where service_id = ?",
         ),
@@ -88,7 +83,6 @@ pub(super) fn change_pause_of_all(
     verb: OperatorVerb,
     now: Timestamp,
 ) -> Result<ActionOutcome, StoreError> {
-    let dialect = connection.dialect();
     if let Err(refusal) = check(verb, lock_pause_of_all(connection)?) {
         return Ok(ActionOutcome::Refused(refusal));
     }
@@ -96,20 +90,18 @@ pub(super) fn change_pause_of_all(
     let (state, instances) = match verb {
         OperatorVerb::Pause => (
             Statement::new(
-                dialect,
                 "-- pause_all
                  update database_state set paused_at = ? where id = 1",
             )
             .long(now.as_micros()),
-            Statement::new(dialect, "-- pause_instances\n update instances set paused = true"),
+            Statement::new("-- pause_instances\n update instances set paused = true"),
         ),
         _ => (
             Statement::new(
-                dialect,
                 "-- resume_all
                  update database_state set paused_at = null where id = 1",
             ),
-            Statement::new(dialect, "-- resume_instances\n update instances set paused = false"),
+            Statement::new("-- resume_instances\n update instances set paused = false"),
         ),
     };
     connection.execute(&state)?;
@@ -121,13 +113,10 @@ pub(super) fn change_pause_of_all(
 fn lock_instances(connection: &mut Connection) -> Result<(), StoreError> {
     let dialect = connection.dialect();
     let lock = dialect.locking("for update of i");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_instances
-             select i.paused from instances i order by i.instance_id {lock}"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- lock_instances
+         select i.paused from instances i order by i.instance_id {lock}"
+    ));
     connection.execute(&statement).map(drop)
 }
 
@@ -136,13 +125,10 @@ fn lock_instances(connection: &mut Connection) -> Result<(), StoreError> {
 pub(super) fn lock_pause_of_all(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
     let dialect = connection.dialect();
     let lock = dialect.locking("for update of d");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_pause_of_all
-             select d.paused_at from database_state d where d.id = 1 {lock}"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- lock_pause_of_all
+         select d.paused_at from database_state d where d.id = 1 {lock}"
+    ));
     let paused_at: Vec<Option<i64>> = connection.load_column(&statement)?;
     Ok(paused_at.into_iter().flatten().next())
 }
@@ -299,11 +285,9 @@ impl ClaimStore {
         service_id: &ServiceId,
         differ: bool,
     ) -> Result<bool, StoreError> {
-        let dialect = self.store.dialect();
         let statement = if differ {
             let now = self.store.now().as_micros();
             Statement::new(
-                dialect,
                 "-- begin_different_states
                  update service_id_claims
                  set states_differ_at = case when paused_at = ? then paused_at + 1 else ? end,
@@ -315,7 +299,6 @@ impl ClaimStore {
             .long(now)
         } else {
             Statement::new(
-                dialect,
                 "-- end_different_states
                  update service_id_claims
                  set paused_at = nullif(paused_at, states_differ_at), states_differ_at = null

@@ -36,7 +36,6 @@ impl Store {
 
 fn count_open(connection: &mut Connection, limit: u64) -> Result<OpenRow, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_open_of_services
          select cast(coalesce(sum(r.open), 0) as bigint) as open,
              count(case when r.open >= ? then 1 end) as full_queues
@@ -58,7 +57,6 @@ fn find_fullest(
     limit: u64,
 ) -> Result<Option<(ServiceId, u64)>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_fullest_queues
          select s.service_id, s.added - cast(sum(l.ended) as bigint) as open
          from services s join lanes l on l.service_id = s.service_id
@@ -82,7 +80,6 @@ fn at_most_i64(number: u64) -> i64 {
 
 fn count_incomplete(connection: &mut Connection) -> Result<u64, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_incomplete
          select count(*) as count from waiting_batches w
          where w.service_id > '' and w.position is null",
@@ -97,9 +94,7 @@ fn read_full(
     limit: u64,
 ) -> Result<FullQueue, StoreError> {
     let delayed = in_states("s", |state| state == BatchState::Delayed);
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
+    let statement = Statement::new(format!(
             "-- count_full_queue
              select
                  (select count(*) from waiting_batches w
@@ -110,8 +105,7 @@ fn read_full(
                   where s.service_id = ? and s.busy and s.held_at is not null) as held,
                  (select count(*) from lanes s
                   where s.service_id = ? and s.busy and s.held_at is null and {delayed}) as delayed"
-        ),
-    )
+        ))
     .text(service_id.as_str())
     .text(service_id.as_str())
     .text(service_id.as_str())
@@ -139,7 +133,6 @@ fn read_full(
 /// The number of signers whose batches miss transactions, and the maximum number of missing transactions of one signer.
 fn count_signers(connection: &mut Connection) -> Result<(u64, u64), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_signers_that_miss
          select count(*) as signers, coalesce(max(r.missing), 0) as most from (
              select count(*) as missing from missing_transactions m

@@ -36,15 +36,14 @@ impl RetentionStore for Store {
     fn start_retention(&self, interval: Duration) -> BatchResult<bool> {
         let now = self.now();
         let latest = now.minus(interval).as_micros();
-        let statement = self
-            .statement(
-                "-- start_retention
-                 update database_state set retention_at = ?
-                 where id = 1 and (retention_at is null or retention_at <= ? or retention_at > ?)",
-            )
-            .long(now.as_micros())
-            .long(latest)
-            .long(/* written before the clock was set back */ now.as_micros());
+        let statement = Statement::new(
+            "-- start_retention
+             update database_state set retention_at = ?
+             where id = 1 and (retention_at is null or retention_at <= ? or retention_at > ?)",
+        )
+        .long(now.as_micros())
+        .long(latest)
+        .long(/* written before the clock was set back */ now.as_micros());
         Ok(self.pools.write()?.execute(&statement)? > 0)
     }
 
@@ -214,16 +213,13 @@ fn remove_statement(
 ) -> Statement<'static> {
     let (dialect, is_removable) = (store.dialect(), is_removable(store));
     let lock = dialect.locking("for update of b skip locked");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- remove_ended
-             delete from batches where seq in (
-                 select b.seq from {{x}} join batches b on b.seq = x.seq
-                 where {is_removable} order by b.seq {lock})
-             returning seq, service_id, dlt_status"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- remove_ended
+         delete from batches where seq in (
+             select b.seq from {{x}} join batches b on b.seq = x.seq
+             where {is_removable} order by b.seq {lock})
+         returning seq, service_id, dlt_status"
+    ));
     since(before, statement.rows(window.ended_before(before)))
 }
 
@@ -240,7 +236,7 @@ fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result
          delete from client_batches where batch_seq in (select x.seq from {x})",
     ] {
         let seqs = Rows::default().long("seq", removed.iter().map(|row| row.seq));
-        connection.execute(&Statement::new(connection.dialect(), sql).rows(seqs))?;
+        connection.execute(&Statement::new(sql).rows(seqs))?;
     }
     Ok(())
 }
@@ -251,16 +247,13 @@ fn select_statement(
     before: Timestamp,
 ) -> Statement<'static> {
     let is_removable = is_removable(store);
-    let statement = Statement::new(
-        store.dialect(),
-        format!(
-            "-- count_removable
-             select b.ended_at, cast(length(p.serialized_batch) as bigint) as length
-             from {{x}} join batches b on b.seq = x.seq
-             join batch_payloads p on p.batch_seq = b.seq
-             where {is_removable}"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- count_removable
+         select b.ended_at, cast(length(p.serialized_batch) as bigint) as length
+         from {{x}} join batches b on b.seq = x.seq
+         join batch_payloads p on p.batch_seq = b.seq
+         where {is_removable}"
+    ));
     since(before, statement.rows(window.ended_before(before)))
 }
 

@@ -52,7 +52,7 @@ const RESTORED: &str = "-- restored_services
      where d.id = 1 and d.restored_seq is not null and s.busy and s.batch_seq <= d.restored_seq";
 
 fn count_services(connection: &mut Connection, sql: impl Into<String>) -> Result<u64, StoreError> {
-    let statement = Statement::new(connection.dialect(), sql);
+    let statement = Statement::new(sql);
     single_count(&connection.load_column(&statement)?)
 }
 

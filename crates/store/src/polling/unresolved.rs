@@ -11,7 +11,7 @@ use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use crate::{
     batch::{BatchKey, key_rows},
     sql::{
-        Connection, Dialect, Rows, Statement, Store, StoreError, result_row,
+        Connection, Rows, Statement, Store, StoreError, result_row,
         rows::{
             AttemptRow, PROGRESS_COLUMNS, ProgressRow, batch_id, claimed_by, in_states,
             read_deadline, same_transaction,
@@ -26,7 +26,7 @@ pub(super) fn unresolved_batches(
     instance: &str,
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Vec<UnresolvedBatch>, StoreError> {
-    let statement = unresolved_batches_statement(store.dialect(), instance, batches);
+    let statement = unresolved_batches_statement(instance, batches);
     store.pools.read()?.snapshot(|connection| {
         let rows: Vec<UnresolvedRow> = connection.load(&statement)?;
         let mut transactions = transaction_ids(connection, &rows)?;
@@ -40,13 +40,11 @@ pub(super) fn unresolved_batches(
 }
 
 fn unresolved_batches_statement<'a>(
-    dialect: Dialect,
     instance: &'a str,
     batches: &'a BTreeSet<BatchKey>,
 ) -> Statement<'a> {
     let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
     Statement::new(
-        dialect,
         format!(
             "-- unresolved_batches
              select s.service_id, s.batch_id, s.epoch, s.batch_seq, s.not_accepted,
@@ -76,17 +74,14 @@ fn transaction_ids(
 ) -> Result<HashMap<i64, TransactionIds>, StoreError> {
     let same = same_transaction("own");
     // This counts rows, because a planner would turn `exists` into a join that may read all batches.
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- unresolved_transaction_ids
-             select x.batch_seq, own.transaction_id,
-                 (select count(*) from transactions t join batches b on b.seq = t.batch_seq
-                  where {same} and b.service_id = x.service_id and b.seq <> x.batch_seq) as others
-             from {{x}} join transactions own on own.batch_seq = x.batch_seq
-             order by x.batch_seq, own.position"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- unresolved_transaction_ids
+         select x.batch_seq, own.transaction_id,
+             (select count(*) from transactions t join batches b on b.seq = t.batch_seq
+              where {same} and b.service_id = x.service_id and b.seq <> x.batch_seq) as others
+         from {{x}} join transactions own on own.batch_seq = x.batch_seq
+         order by x.batch_seq, own.position"
+    ))
     .rows(
         Rows::default()
             .long("batch_seq", batches.iter().map(|row| row.batch_seq))

@@ -43,7 +43,7 @@ pub(super) fn mark(
          select count(*) as number
          from (select v.service_id from services v order by v.service_id {lock}) as locked"
     );
-    connection.load_column::<i64>(&Statement::new(dialect, lock_all_services))?;
+    connection.load_column::<i64>(&Statement::new(lock_all_services))?;
     record_mark(connection, state, reason)?;
     raise_epochs(connection)?;
     forget_histories(connection)?;
@@ -62,7 +62,6 @@ fn record_mark(
     // The mark is later than the last one, even if the clock of this server is behind.
     let at = state.restored_at.map_or(state.now, |last| state.now.max(last.saturating_add(1)));
     let statement = Statement::new(
-        connection.dialect(),
         "-- mark_restored
          update database_state
          set restored_at = ?, restored_reason = ?,
@@ -80,7 +79,7 @@ fn raise_epochs(connection: &mut Connection) -> Result<(), StoreError> {
     let lanes = "-- add_to_lane_epochs
          update lanes set epoch = epoch + ?";
     for sql in [claims, lanes] {
-        let statement = Statement::new(connection.dialect(), sql).long(EPOCH_STEP);
+        let statement = Statement::new(sql).long(EPOCH_STEP);
         connection.execute(&statement)?;
     }
     Ok(())
@@ -104,7 +103,6 @@ fn put_heads_in_doubt(
     let (submitted, status) = (BatchState::InDoubt.submitted(), BatchState::InDoubt.dlt_status());
     let status = status.map_or("", |status| status.as_str());
     let statement = Statement::new(
-        connection.dialect(),
         format!(
             "-- put_heads_in_doubt
              update lanes
@@ -148,7 +146,6 @@ impl DoubtedHeadRow {
 /// The open batches that are in no lane.
 fn count_open_batches(connection: &mut Connection) -> Result<u64, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_open_batches
          select cast(coalesce((select sum(added) from services), 0)
              - coalesce((select sum(ended) from lanes), 0)
@@ -160,7 +157,6 @@ fn count_open_batches(connection: &mut Connection) -> Result<u64, StoreError> {
 /// The services with a batch in a lane.
 fn count_open_services(connection: &mut Connection) -> Result<u64, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_open_services
          select count(distinct service_id) as number from lanes where busy",
     );

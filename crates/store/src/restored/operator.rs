@@ -92,14 +92,11 @@ fn expect_stopped(connection: &mut Connection, url: &DatabaseUrl) -> Result<(), 
 pub(crate) fn expect_no_running_instances(connection: &mut Connection) -> Result<(), StoreError> {
     let dialect = connection.dialect();
     let clock = dialect.clock();
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- find_running_instances
-             select i.instance_id from instances i where i.expiry_1 > {clock}
-             order by i.instance_id"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- find_running_instances
+         select i.instance_id from instances i where i.expiry_1 > {clock}
+         order by i.instance_id"
+    ));
     let names: Vec<String> = connection.load_column(&statement)?;
     if names.is_empty() {
         return Ok(());

@@ -298,20 +298,17 @@ fn load_holders(
         return Ok(Holders::default());
     }
     let same = same_transaction("x");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_dependencies
-             select x.number, b.seq, b.batch_id, b.service_id, b.dlt_status,
-                 coalesce(
-                     (select w.position from waiting_batches w where w.batch_seq = b.seq),
-                     (select s.position from lanes s
-                      where s.service_id = b.service_id and s.batch_seq = b.seq)) as position,
-                 (select count(*) from halts h where h.batch_seq = b.seq) > 0 as halted,
-                 (select h.ends_until from halts h where h.batch_seq = b.seq) as ends_until
-             from {{x}} join transactions t on {same} join batches b on b.seq = t.batch_seq"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_dependencies
+         select x.number, b.seq, b.batch_id, b.service_id, b.dlt_status,
+             coalesce(
+                 (select w.position from waiting_batches w where w.batch_seq = b.seq),
+                 (select s.position from lanes s
+                  where s.service_id = b.service_id and s.batch_seq = b.seq)) as position,
+             (select count(*) from halts h where h.batch_seq = b.seq) > 0 as halted,
+             (select h.ends_until from halts h where h.batch_seq = b.seq) as ends_until
+         from {{x}} join transactions t on {same} join batches b on b.seq = t.batch_seq"
+    ))
     .rows(
         Rows::default()
             .long("number", (0..ids.len()).map(number_of))
@@ -346,7 +343,6 @@ fn load_known(
         return Ok(HashMap::new());
     }
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_known_transactions
          select m.batch_seq, m.transaction_id, m.found_at is not null as found, m.invalid_seq
          from {x} join missing_transactions m on m.batch_seq = x.batch_seq

@@ -309,7 +309,6 @@ fn with_positions(
         *counts.entry(batch.service_id.as_str()).or_default() += 1;
     }
     let statement = Statement::new(
-        connection.dialect(),
         "-- reserve_positions
          update services set last_created_at = case
              when services.last_created_at + x.count > x.now + x.count - 1

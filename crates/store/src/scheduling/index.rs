@@ -184,7 +184,6 @@ pub(super) fn load_lengths<'a>(
     services: impl IntoIterator<Item = &'a ServiceId>,
 ) -> Result<ServiceLengths, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- load_address_lengths
          select l.service_id, l.length, l.since
          from {x} join address_lengths l on l.service_id = x.service_id",
@@ -297,7 +296,6 @@ pub(crate) fn remove_addresses(
     let lengths = load_lengths(connection, ended.iter().map(|batch| &batch.service_id))?;
     let rows = rows_of(ended, &lengths);
     let statement = Statement::new(
-        connection.dialect(),
         "-- remove_declared_addresses
          delete from declared_addresses where (service_id, address, kind, position) in (
              select x.service_id, x.address, x.kind, x.position from {x})",
@@ -313,7 +311,6 @@ pub(crate) fn find_declared(
     batches: &[Positioned],
 ) -> Result<Vec<PositionedBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_declared
          select p.batch_seq, p.declared_access
          from {x} join batch_payloads p on p.batch_seq = x.batch_seq",

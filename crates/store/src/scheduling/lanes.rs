@@ -109,7 +109,6 @@ fn load_lanes(
     service_id: &ServiceId,
 ) -> Result<ServiceLanes, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- load_lanes
          select s.lane, s.busy, s.held_at is not null as is_held from lanes s
          where s.service_id = ? order by s.service_id, s.lane",
@@ -161,7 +160,6 @@ pub(crate) fn install_in_lanes(
     batches: &[NextBatch],
 ) -> Result<Vec<InstalledRow>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- install_in_lanes
          update lanes
          set batch_seq = x.batch_seq, batch_id = x.batch_id, created_at = x.created_at,

@@ -70,7 +70,6 @@ pub(crate) fn write_blockers(
     blockers: &HashMap<i64, Blocker>,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- write_blockers
          update waiting_batches as w
          set blocker_seq = x.blocker_seq, depends_on_blocker = x.depends_on_blocker
@@ -120,7 +119,6 @@ pub(crate) fn find_waiting_in_order(
     count: usize,
 ) -> Result<Vec<Positioned>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_waiting_in_order
          select w.batch_seq, w.position from waiting_batches w
          where w.service_id = ? and w.position is not null and w.position > ? and w.position <= ?
@@ -141,7 +139,6 @@ pub(crate) fn load_positions(
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<HashMap<i64, Option<i64>>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- load_positions
          select w.batch_seq, w.position
          from {x} join waiting_batches w on w.batch_seq = x.batch_seq",
@@ -157,7 +154,6 @@ pub(super) fn still_unpositioned(
     batches: &[IncompleteBatch],
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- still_unplaced
          select w.batch_seq from {x} join waiting_batches w on w.batch_seq = x.batch_seq
          where w.position is null",
@@ -173,7 +169,6 @@ pub(crate) fn count_incomplete(
     services: &BTreeSet<ServiceId>,
 ) -> Result<BTreeMap<ServiceId, u64>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_incomplete_of_services
          select x.service_id, (
              select count(*) from waiting_batches w
@@ -254,7 +249,7 @@ fn load_first(
     service_id: &ServiceId,
     count: usize,
 ) -> Result<Vec<WaitingRow>, StoreError> {
-    let statement = Statement::new(connection.dialect(), sql);
+    let statement = Statement::new(sql);
     connection.load(&statement.text(service_id.as_str()).long(limit(count)))
 }
 

@@ -32,7 +32,6 @@ pub(crate) fn keep_past_transactions(
     }
     let services: BTreeSet<&str> = committed.values().map(String::as_str).collect();
     let statement = Statement::new(
-        connection.dialect(),
         "-- services_with_history
          select h.service_id from {x} join service_histories h on h.service_id = x.service_id",
     )
@@ -44,7 +43,6 @@ pub(crate) fn keep_past_transactions(
         return Ok(());
     }
     let statement = Statement::new(
-        connection.dialect(),
         "-- transactions_to_keep
          select t.batch_seq, t.transaction_id from {x} join transactions t on t.batch_seq = x.seq",
     )
@@ -81,7 +79,6 @@ pub(crate) fn find_past_transactions<'a>(
     let keyed = transactions.map(|(service, id)| (transaction_key(service, &id), (service, id)));
     let by_key: HashMap<TransactionKey, (&str, ItemId)> = keyed.collect();
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_past_transactions
          select p.transaction_key from {x}
          join past_transactions p on p.transaction_key = x.transaction_key",

@@ -185,15 +185,11 @@ impl<'c> Connection<'c> {
             return Ok(());
         }
         let Some((query, expected)) = self.dialect().journal_mode_query() else { return Ok(()) };
-        let modes: Vec<String> = self.load_column(&self.statement(query))?;
+        let modes: Vec<String> = self.load_column(&Statement::new(query))?;
         match modes.first() {
             Some(mode) if mode == expected => Ok(()),
             _ => Err(StoreError::NoWriteAheadLog { url: url.to_string() }),
         }
-    }
-
-    pub(crate) fn statement<'a>(&self, sql: impl Into<String>) -> Statement<'a> {
-        Statement::new(self.dialect(), sql)
     }
 
     pub(crate) fn batch_execute(&mut self, sql: &str) -> diesel::QueryResult<()> {
@@ -285,7 +281,7 @@ impl<'c> Connection<'c> {
         sql: impl Into<String>,
         rows: Rows<'_>,
     ) -> Result<(), StoreError> {
-        self.execute(&self.statement(sql).rows(rows)).map(drop)
+        self.execute(&Statement::new(sql).rows(rows)).map(drop)
     }
 
     /// Runs `work` in one writing transaction, which is rolled back if it fails. On a pooled connection, Diesel's own

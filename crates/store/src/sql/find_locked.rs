@@ -23,18 +23,14 @@ pub(crate) fn find_locked(
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
     let dialect = connection.dialect();
     let lock = dialect.locking("for update of v, s skip locked");
-    let lock_free = Statement::new(
-        dialect,
-        format!(
-            "-- lock_free_services
-             select v.service_id, cast(1 as bigint) as lanes from {{x}}
-             join services v on v.service_id = x.service_id
-             join lanes s on s.service_id = v.service_id
-             order by v.service_id {lock}"
-        ),
-    );
+    let lock_free = Statement::new(format!(
+        "-- lock_free_services
+         select v.service_id, cast(1 as bigint) as lanes from {{x}}
+         join services v on v.service_id = x.service_id
+         join lanes s on s.service_id = v.service_id
+         order by v.service_id {lock}"
+    ));
     let find = Statement::new(
-        dialect,
         "-- find_services
          select v.service_id,
              (select count(*) from lanes s where s.service_id = v.service_id) as lanes
@@ -81,15 +77,12 @@ pub(crate) fn find_stuck(
 fn can_lock(store: &Store, service: &ServiceId) -> Result<bool, StoreError> {
     let mut connection = store.pools.write()?;
     let lock = connection.dialect().locking("for update of v, s");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- lock_service_and_lanes
-             select v.service_id, cast(1 as bigint) as lanes
-             from services v join lanes s on s.service_id = v.service_id
-             where v.service_id = ? order by s.service_id, s.lane {lock}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- lock_service_and_lanes
+         select v.service_id, cast(1 as bigint) as lanes
+         from services v join lanes s on s.service_id = v.service_id
+         where v.service_id = ? order by s.service_id, s.lane {lock}"
+    ))
     .text(service.as_str());
     let locked = connection.transaction_with_lock_limit(SPLIT_LOCK_LIMIT, |connection| {
         connection.load::<LanesRow>(&statement).map(drop)

@@ -240,10 +240,6 @@ impl Store {
         self.pools.dialect()
     }
 
-    pub(crate) fn statement<'a>(&self, sql: impl Into<String>) -> Statement<'a> {
-        Statement::new(self.dialect(), sql)
-    }
-
     /// The channel of all instances that use the tables of this store. A notification for one instance names the instance
     /// and then services, one per line. A notification for all instances begins with a line that says what it reports
     /// and who sent it, followed by batches.
@@ -259,7 +255,7 @@ impl Store {
 /// `None`: the database has no clock of its own.
 fn read_clock_statement(dialect: Dialect) -> Option<Statement<'static>> {
     let clock = dialect.clock();
-    let statement = || Statement::new(dialect, format!("-- read_clock\n select {clock} as time"));
+    let statement = || Statement::new(format!("-- read_clock\n select {clock} as time"));
     dialect.has_own_clock().then(statement)
 }
 

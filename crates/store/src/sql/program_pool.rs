@@ -136,7 +136,7 @@ pub(super) fn check_settings(
     limits: SessionLimits,
 ) -> Result<(), StoreError> {
     let dialect = connection.dialect();
-    let query = Statement::new(dialect, dialect.settings_query());
+    let query = Statement::new(dialect.settings_query());
     let rows: Vec<SettingRow> = connection.load(&query)?;
     let found: BTreeMap<_, _> = rows.iter().map(|row| (&*row.name, &*row.setting)).collect();
     let differs = |(name, needed): &(&str, String)| found.get(name) != Some(&&**needed);
@@ -149,7 +149,7 @@ pub(super) fn check_settings(
 /// The database of the session, for messages and for the lock beside a file.
 pub(super) fn url_of(connection: &mut Connection) -> Result<DatabaseUrl, StoreError> {
     let dialect = connection.dialect();
-    let query = Statement::new(dialect, dialect.database_name_query());
+    let query = Statement::new(dialect.database_name_query());
     let names: Vec<String> = connection.load_column(&query)?;
     let name = names.first().ok_or_else(|| StoreError::corrupt("the database has no name"))?;
     Ok(DatabaseUrl::of_session(dialect, name))

@@ -10,7 +10,7 @@ use grid_batch_core::{ItemId, ServiceId};
 use crate::{
     batch::record,
     sql::{
-        ClaimStore, Dialect, Rows, Statement, Store, StoreError,
+        ClaimStore, Rows, Statement, Store, StoreError,
         groups::GroupResult,
         result_row,
         rows::{AttemptRow, batch_id, claimed_by, service_id, with_submitter},
@@ -29,7 +29,7 @@ pub(crate) fn find_with_submitter(
     let mut found = Vec::new();
     let mut after = (String::new(), 0);
     loop {
-        let statement = find_with_submitter_statement(store.dialect(), instance, &after);
+        let statement = find_with_submitter_statement(instance, &after);
         let rows: Vec<SubmittedRow> = store.pools.read()?.load(&statement)?;
         let Some(last) = rows.last() else { return Ok(found) };
         after = (last.attempt.service_id.clone(), last.lane);
@@ -82,22 +82,15 @@ pub(crate) fn owner_lost(
     }
 }
 
-fn find_with_submitter_statement<'a>(
-    dialect: Dialect,
-    instance: &'a str,
-    after: &'a (String, i32),
-) -> Statement<'a> {
+fn find_with_submitter_statement<'a>(instance: &'a str, after: &'a (String, i32)) -> Statement<'a> {
     let (with_submitter, claimed) = (with_submitter("s"), claimed_by("s"));
-    Statement::new(
-        dialect,
-        format!(
-            "-- find_with_submitter
-             select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
-             where s.busy and {with_submitter}
-                 and (s.service_id, s.lane) > (?, ?) and {claimed}
-             order by s.service_id, s.lane limit {STEP}"
-        ),
-    )
+    Statement::new(format!(
+        "-- find_with_submitter
+         select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
+         where s.busy and {with_submitter}
+             and (s.service_id, s.lane) > (?, ?) and {claimed}
+         order by s.service_id, s.lane limit {STEP}"
+    ))
     .text(&after.0)
     .long(after.1.into())
     .text(/* claimant */ instance)
@@ -116,14 +109,13 @@ pub(crate) fn being_sent(
     store: &Store,
     target: &OperatorTarget,
 ) -> Result<Vec<SubmittedBatch>, StoreError> {
-    let dialect = store.dialect();
     let statement = match target {
         OperatorTarget::Batch { service_id, .. }
         | OperatorTarget::Service(service_id)
         | OperatorTarget::Nonces { service_id, .. }
-        | OperatorTarget::PaidNonce { service_id, .. } => of_service(dialect, service_id),
-        OperatorTarget::AllServices => of_all(dialect),
-        OperatorTarget::Instance(instance) => of_instance(dialect, instance),
+        | OperatorTarget::PaidNonce { service_id, .. } => of_service(service_id),
+        OperatorTarget::AllServices => of_all(),
+        OperatorTarget::Instance(instance) => of_instance(instance),
         OperatorTarget::Token(_) | OperatorTarget::Webhook(_) | OperatorTarget::Database => {
             return Ok(Vec::new());
         }
@@ -143,7 +135,7 @@ impl ClaimStore {
             return Ok(Vec::new());
         }
         let instance = self.instance();
-        load(&self.store, &stopped(self.store.dialect(), instance.as_str(), services))
+        load(&self.store, &stopped(instance.as_str(), services))
     }
 
     /// The batches of claimed services that are under way: they were submitted, have not ended and are not
@@ -173,37 +165,30 @@ fn load(store: &Store, statement: &Statement<'_>) -> Result<Vec<SubmittedBatch>,
     rows.iter().map(read).collect()
 }
 
-fn of_service(dialect: Dialect, service_id: &ServiceId) -> Statement<'_> {
+fn of_service(service_id: &ServiceId) -> Statement<'_> {
     let with_submitter = with_submitter("s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- being_sent_of_service
-             select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
-             where s.service_id = ? and s.busy and {with_submitter}
-             order by s.lane"
-        ),
-    )
+    Statement::new(format!(
+        "-- being_sent_of_service
+         select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
+         where s.service_id = ? and s.busy and {with_submitter}
+         order by s.lane"
+    ))
     .text(service_id.as_str())
 }
 
-fn of_all(dialect: Dialect) -> Statement<'static> {
+fn of_all() -> Statement<'static> {
     let with_submitter = with_submitter("s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- being_sent
-             select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
-             where s.busy and {with_submitter}
-             order by s.service_id, s.lane"
-        ),
-    )
+    Statement::new(format!(
+        "-- being_sent
+         select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
+         where s.busy and {with_submitter}
+         order by s.service_id, s.lane"
+    ))
 }
 
-fn of_instance(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {
+fn of_instance(instance: &InstanceId) -> Statement<'_> {
     let with_submitter = with_submitter("s");
     Statement::new(
-        dialect,
         format!(
             "-- being_sent_of_instance
              select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
@@ -217,22 +202,19 @@ fn of_instance(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {
     .text(instance.as_str())
 }
 
-fn stopped<'a>(dialect: Dialect, instance: &'a str, services: &'a [ServiceId]) -> Statement<'a> {
+fn stopped<'a>(instance: &'a str, services: &'a [ServiceId]) -> Statement<'a> {
     let with_submitter = with_submitter("s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- find_stopped
-             select s.service_id, s.batch_id, s.attempts, s.epoch
-             from {{x}}
-             join service_id_claims c on c.service_id = x.service_id
-             join lanes s on s.service_id = x.service_id
-             where coalesce(c.claimant, null) = ? and s.busy and {with_submitter}
-                 and (c.paused_at is not null or s.held_at is not null or exists (
-                     select 1 from instances i
-                     where i.instance_id = ? and (i.paused or i.draining)))"
-        ),
-    )
+    Statement::new(format!(
+        "-- find_stopped
+         select s.service_id, s.batch_id, s.attempts, s.epoch
+         from {{x}}
+         join service_id_claims c on c.service_id = x.service_id
+         join lanes s on s.service_id = x.service_id
+         where coalesce(c.claimant, null) = ? and s.busy and {with_submitter}
+             and (c.paused_at is not null or s.held_at is not null or exists (
+                 select 1 from instances i
+                 where i.instance_id = ? and (i.paused or i.draining)))"
+    ))
     .rows(Rows::default().text("service_id", services.iter().map(ServiceId::as_str)).in_chunks())
     .text(/* claimant */ instance)
     .text(/* instance_id */ instance)

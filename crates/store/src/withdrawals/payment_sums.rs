@@ -11,7 +11,7 @@ use grid_batch_withdrawals::{
     Amount, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits,
 };
 
-use crate::sql::{Connection, Rows, StoreError, result_row};
+use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
 
 /// The sums of some pools. Those of the present step are locked until the end of the
 /// transaction.
@@ -139,14 +139,13 @@ fn lock_sums(
     keys: &[SumKey<'_>],
 ) -> Result<BTreeMap<OwnedSumKey, Amount>, StoreError> {
     let lock = connection.dialect().locking("for update of p");
-    let statement = connection
-        .statement(format!(
-            "-- lock_payment_sums
-             select p.pool, p.started_at, p.amount
-             from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
-             order by p.pool, p.started_at {lock}"
-        ))
-        .rows(key_rows(keys.iter().copied()));
+    let statement = Statement::new(format!(
+        "-- lock_payment_sums
+         select p.pool, p.started_at, p.amount
+         from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
+         order by p.pool, p.started_at {lock}"
+    ))
+    .rows(key_rows(keys.iter().copied()));
     let rows: Vec<SumRow> = connection.load(&statement)?;
     rows.into_iter().map(|row| Ok(((row.pool.clone(), row.started_at), row.amount()?))).collect()
 }
@@ -157,19 +156,18 @@ fn sums_since(
     since: i64,
     before: i64,
 ) -> Result<Vec<(String, Amount)>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- payment_sums_since
-             select p.pool, p.started_at, p.amount
-             from {x} join payment_sums p on p.pool = x.pool
-                 and p.started_at >= x.since and p.started_at < x.before",
-        )
-        .rows(
-            Rows::default()
-                .text("pool", pools.iter().copied())
-                .long("since", pools.iter().map(|_| since))
-                .long("before", pools.iter().map(|_| before)),
-        );
+    let statement = Statement::new(
+        "-- payment_sums_since
+         select p.pool, p.started_at, p.amount
+         from {x} join payment_sums p on p.pool = x.pool
+             and p.started_at >= x.since and p.started_at < x.before",
+    )
+    .rows(
+        Rows::default()
+            .text("pool", pools.iter().copied())
+            .long("since", pools.iter().map(|_| since))
+            .long("before", pools.iter().map(|_| before)),
+    );
     let rows: Vec<SumRow> = connection.load(&statement)?;
     rows.into_iter().map(|row| Ok((row.pool.clone(), row.amount()?))).collect()
 }
@@ -179,16 +177,15 @@ fn update_sums(
     sums: &BTreeMap<OwnedSumKey, Amount>,
 ) -> Result<(), StoreError> {
     let amounts: Vec<String> = sums.values().map(ToString::to_string).collect();
-    let statement = connection
-        .statement(
-            "-- update_payment_sums
-             update payment_sums as p set amount = x.amount
-             from {x} where p.pool = x.pool and p.started_at = x.started_at",
-        )
-        .rows(
-            key_rows(sums.keys().map(|(pool, step)| (pool.as_str(), *step)))
-                .text("amount", amounts.iter().map(String::as_str)),
-        );
+    let statement = Statement::new(
+        "-- update_payment_sums
+         update payment_sums as p set amount = x.amount
+         from {x} where p.pool = x.pool and p.started_at = x.started_at",
+    )
+    .rows(
+        key_rows(sums.keys().map(|(pool, step)| (pool.as_str(), *step)))
+            .text("amount", amounts.iter().map(String::as_str)),
+    );
     connection.execute(&statement).map(drop)
 }
 
@@ -199,23 +196,21 @@ fn begin_step(
     keys: &[SumKey<'_>],
     expired_before: i64,
 ) -> Result<(), StoreError> {
-    let begin = connection
-        .statement(
-            "-- begin_payment_sums
-             insert into payment_sums (pool, started_at, amount)
-             select pool, started_at, '0' from {x} where true order by pool
-             on conflict do nothing",
-        )
-        .rows(key_rows(keys.iter().copied()));
+    let begin = Statement::new(
+        "-- begin_payment_sums
+         insert into payment_sums (pool, started_at, amount)
+         select pool, started_at, '0' from {x} where true order by pool
+         on conflict do nothing",
+    )
+    .rows(key_rows(keys.iter().copied()));
     connection.execute(&begin)?;
-    let remove = connection
-        .statement(
-            "-- remove_payment_sums
-             delete from payment_sums
-             where pool in (select x.pool from {x}) and started_at < ?",
-        )
-        .long(expired_before)
-        .rows(Rows::default().text("pool", keys.iter().map(|(pool, _)| *pool)));
+    let remove = Statement::new(
+        "-- remove_payment_sums
+         delete from payment_sums
+         where pool in (select x.pool from {x}) and started_at < ?",
+    )
+    .long(expired_before)
+    .rows(Rows::default().text("pool", keys.iter().map(|(pool, _)| *pool)));
     connection.execute(&remove).map(drop)
 }
 
