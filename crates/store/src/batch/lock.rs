@@ -85,14 +85,13 @@ fn find_lanes(
     services: BTreeSet<&ServiceId>,
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Vec<FoundLane>, StoreError> {
-    let statement = Statement::new(
+    let mut found: Vec<FoundLane> = connection.load_rows(
         "-- find_lanes
          select s.service_id, s.lane, s.batch_seq, s.batch_id
          from {x} join lanes s on s.service_id = x.service_id
          where s.busy",
-    )
-    .rows(service_rows(services));
-    let mut found: Vec<FoundLane> = connection.load(&statement)?;
+        service_rows(services),
+    )?;
     let keys: HashSet<(&str, &[u8])> =
         batches.iter().map(|(service, id)| (service.as_str(), id.as_bytes())).collect();
     found.retain(|lane| keys.contains(&(lane.service_id.as_str(), lane.batch_id.as_slice())));

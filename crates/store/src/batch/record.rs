@@ -140,13 +140,12 @@ fn find_batches_without_lane(
 ) -> Result<HashMap<BatchKey, Progress>, StoreError> {
     let keys: BTreeSet<BatchKey> =
         batches.iter().filter(|key| !lanes.contains_key(*key)).cloned().collect();
-    let statement = Statement::new(
+    let rows: Vec<WithoutLaneRow> = connection.load_rows(
         "-- find_batches_without_lane
          select b.service_id, b.batch_id, b.ended_at is not null as ended, b.dlt_status, b.attempts
          from {x} join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id",
-    )
-    .rows(key_rows(&keys));
-    let rows: Vec<WithoutLaneRow> = connection.load(&statement)?;
+        key_rows(&keys),
+    )?;
     rows.into_iter()
         .map(|row| {
             let key = (service_id(&row.service_id)?, batch_id(&row.batch_id)?);

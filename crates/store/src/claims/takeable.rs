@@ -66,8 +66,7 @@ fn leave_locked_lanes(
              where l.lane > 0";
     let mut count = |sql: String| {
         let services = takeable.iter().map(|service| &service.service_id);
-        let statement = Statement::new(sql).rows(service_rows(services));
-        let rows: Vec<ServiceRow> = connection.load(&statement)?;
+        let rows: Vec<ServiceRow> = connection.load_rows(sql, service_rows(services))?;
         let mut counts: BTreeMap<ServiceId, usize> = BTreeMap::new();
         for row in rows {
             *counts.entry(row.read()?).or_default() += 1;

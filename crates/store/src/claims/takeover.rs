@@ -44,14 +44,15 @@ fn find_lost_attempts(
 ) -> Result<Vec<Change>, StoreError> {
     let with_submitter = with_submitter("s");
     let services = takeable.iter().map(|service| service.service_id.as_str());
-    let statement = Statement::new(format!(
-        "-- find_lost_attempts
-         select s.service_id, s.batch_id, s.attempts, s.epoch
-         from {{x}} join lanes s on s.service_id = x.service_id
-         where {with_submitter}"
-    ))
-    .rows(Rows::default().text("service_id", services));
-    let rows: Vec<AttemptRow> = connection.load(&statement)?;
+    let rows: Vec<AttemptRow> = connection.load_rows(
+        format!(
+            "-- find_lost_attempts
+             select s.service_id, s.batch_id, s.attempts, s.epoch
+             from {{x}} join lanes s on s.service_id = x.service_id
+             where {with_submitter}"
+        ),
+        Rows::default().text("service_id", services),
+    )?;
     // The epoch changes in the same transaction, so these changes apply to any epoch.
     rows.iter()
         .map(|row| {
@@ -76,17 +77,14 @@ fn change_claimant(
     .text(instance.as_str())
     .rows(service_rows(services));
     let rows: Vec<ClaimRow> = connection.load(&change_claimant)?;
-    let raise_epochs = Statement::new(
+    connection.execute_rows(
         "-- raise_epochs
          update lanes as s set epoch = x.epoch
          from {x} where s.service_id = x.service_id",
-    )
-    .rows(
         Rows::default()
             .text("service_id", rows.iter().map(|row| row.service_id.as_str()))
             .long("epoch", rows.iter().map(|row| row.epoch)),
-    );
-    connection.execute(&raise_epochs)?;
+    )?;
     rows.iter().map(ClaimRow::read).collect()
 }
 

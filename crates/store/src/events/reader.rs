@@ -191,21 +191,20 @@ fn load_events(
     connection: &mut Connection,
     named: &[NamedEvent],
 ) -> Result<HashMap<(i64, i32), EventRow>, StoreError> {
-    let statement = Statement::new(format!(
-        "-- load_events
-         select {EVENT_COLUMNS} from {{x}}
-         join batch_events e on e.batch_seq = x.batch_seq and e.group_seq = x.group_seq
-             and e.position = x.position
-         join batches b on b.seq = e.batch_seq"
-    ))
-    .rows(
+    let rows: Vec<EventRow> = connection.load_rows(
+        format!(
+            "-- load_events
+             select {EVENT_COLUMNS} from {{x}}
+             join batch_events e on e.batch_seq = x.batch_seq and e.group_seq = x.group_seq
+                 and e.position = x.position
+             join batches b on b.seq = e.batch_seq"
+        ),
         Rows::default()
             .long("batch_seq", named.iter().map(|event| event.batch_seq))
             .long("group_seq", named.iter().map(|event| event.group))
             .int("position", named.iter().map(|event| event.position))
             .in_chunks(),
-    );
-    let rows: Vec<EventRow> = connection.load(&statement)?;
+    )?;
     Ok(rows.into_iter().map(|row| ((row.group_seq, row.position), row)).collect())
 }
 

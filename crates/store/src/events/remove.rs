@@ -47,19 +47,16 @@ pub(crate) fn remove_groups(
     let old: Vec<AgeRow> =
         oldest.into_iter().take_while(|group| group.at < before.as_micros()).collect();
     let Some(last) = old.last() else { return Ok(0) };
-    let remember = Statement::new(
+    connection.execute_rows(
         "-- remember_removed_events
          update event_feed as f
          set removed_seq = x.seq,
              removed_xid = case when f.removed_xid > x.xid then f.removed_xid else x.xid end
          from {x} where f.id = 1",
-    )
-    .rows(
         Rows::default()
             .long("seq", [last.seq])
             .long("xid", [old.iter().map(|group| group.xid).max().unwrap_or_default()]),
-    );
-    connection.execute(&remember)?;
+    )?;
     let remove = Statement::new(
         "-- remove_event_groups
          delete from event_groups where seq in (select x.seq from {x})",

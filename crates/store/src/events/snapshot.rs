@@ -80,15 +80,14 @@ pub(crate) fn begin_generation(
         return Ok(());
     }
     let dialect = connection.dialect();
-    let begin = Statement::new(
+    connection.execute_rows(
         "-- begin_event_generation
          update event_feed as f
          set removed_xid = 0, generation = case
              when f.generation >= x.now then f.generation + 1 else x.now end
          from {x} where f.id = 1",
-    )
-    .rows(Rows::default().long("now", [now.as_micros()]));
-    connection.execute(&begin)?;
+        Rows::default().long("now", [now.as_micros()]),
+    )?;
     let Some(first_invisible) = dialect.first_invisible_transaction() else { return Ok(()) };
     let show = format!(
         "-- show_event_groups

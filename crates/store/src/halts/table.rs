@@ -114,7 +114,7 @@ pub(crate) fn find_last_before(
     before: &[(usize, i64)],
 ) -> Result<Vec<(usize, StoredHalt)>, StoreError> {
     let service = |number: usize| batches[number].service_id.as_str();
-    let statement = Statement::new(
+    let rows: Vec<NumberedRow> = connection.load_rows(
         "-- find_last_halt
          select x.number, h.batch_seq, h.service_id, h.position, h.ends_until
          from {x} join halts h on h.service_id = x.service_id and h.position = (
@@ -122,15 +122,12 @@ pub(crate) fn find_last_before(
              where n.service_id = x.service_id and n.position < x.position
                  and coalesce(n.ends_until, x.own) >= x.own
              order by n.service_id desc, n.position desc limit 1)",
-    )
-    .rows(
         Rows::default()
             .long("number", before.iter().map(|(number, _)| number_of(*number)))
             .text("service_id", before.iter().map(|(number, _)| service(*number)))
             .long("position", before.iter().map(|(_, before)| *before))
             .long("own", before.iter().map(|(number, _)| batches[*number].position)),
-    );
-    let rows: Vec<NumberedRow> = connection.load(&statement)?;
+    )?;
     rows.into_iter()
         .map(|row| {
             Ok((usize::try_from(row.number).map_err(StoreError::corrupt)?, row.halt.read()?))

@@ -5,7 +5,7 @@ use grid_batch_core::batches::{BatchConflict, NewBatch, SignerId};
 use super::CreatedAtAllocator;
 use crate::{
     missing::limit_of,
-    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits, result_row},
+    sql::{Connection, Rows, StoreError, intake_limits::IntakeLimits, result_row},
 };
 
 /// How much may still be added to the services of some batches. The locks of the services ensure that the numbers of
@@ -152,12 +152,11 @@ fn count_ended(
     if services.is_empty() {
         return Ok(HashMap::new());
     }
-    let statement = Statement::new(
+    let rows: Vec<EndedRow> = connection.load_rows(
         "-- count_ended_of_lanes
          select s.service_id, s.ended from {x} join lanes s on s.service_id = x.service_id",
-    )
-    .rows(Rows::default().text("service_id", services.iter().copied()));
-    let rows: Vec<EndedRow> = connection.load(&statement)?;
+        Rows::default().text("service_id", services.iter().copied()),
+    )?;
     let mut ended: HashMap<String, u64> = HashMap::new();
     for row in rows {
         *ended.entry(row.service_id).or_default() +=
@@ -207,19 +206,16 @@ fn count_of_signers(
     signers: &BTreeSet<SignerId>,
 ) -> Result<NewServiceCounts, StoreError> {
     let signers: Vec<&SignerId> = signers.iter().collect();
-    let statement = Statement::new(
+    let rows: Vec<NewServicesRow> = connection.load_rows(
         "-- count_new_services
          select x.number,
              (select count(*) from new_services n where n.signer = x.signer) as of_signer,
              (select count(*) from new_services) as in_all
          from {x}",
-    )
-    .rows(
         Rows::default()
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
-    );
-    let rows: Vec<NewServicesRow> = connection.load(&statement)?;
+    )?;
     let mut counts = NewServiceCounts::default();
     for row in rows {
         let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));

@@ -36,7 +36,7 @@ impl<'a> CreatedAtAllocator<'a> {
             *counts.entry(batch.service_id.as_str()).or_default() += 1;
         }
         let now = now.as_micros();
-        let reserve = Statement::new(
+        let rows: Vec<ReservedRow> = connection.load_rows(
             "-- reserve_created_at
              insert into services (service_id, last_created_at, added)
              select service_id, last_created_at, added from {x} where true order by service_id
@@ -48,15 +48,12 @@ impl<'a> CreatedAtAllocator<'a> {
                  end,
                  added = services.added + excluded.added
              returning service_id, last_created_at, added",
-        )
-        .rows(
             Rows::default()
                 .text("service_id", counts.keys().copied())
                 .long("last_created_at", counts.values().map(|count| now + count - 1))
                 .long("added", counts.values().copied())
                 .in_chunks(),
-        );
-        let rows: Vec<ReservedRow> = connection.load(&reserve)?;
+        )?;
         let reserved: HashMap<&str, &ReservedRow> =
             rows.iter().map(|row| (row.service_id.as_str(), row)).collect();
         let mut services = BTreeMap::new();

@@ -11,7 +11,7 @@ use crate::{
     batch::{Unsendable, end_unsendable, evaluate_answered, fill},
     events::{NewEvent, insert_events},
     scheduling::{GivenPositions, Missing, Positioned, give_positions, load_positions},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
+    sql::{Connection, Rows, Scheduler, StoreError, result_row},
 };
 
 /// The result for batches that missed transactions.
@@ -146,20 +146,17 @@ pub(super) fn hold_overdue(
     );
     let reason = |seq: &i64| if unanswered.contains(seq) { &no_answer } else { &absent };
     // An operator's hold is kept.
-    let hold = Statement::new(
+    let held: Vec<OverdueRow> = connection.load_rows(
         "-- hold_overdue
          insert into waiting_holds (batch_seq, held_at, held_reason, cause)
          select batch_seq, held_at, held_reason, 'MISSING_TRANSACTION' from {x} where true
          on conflict (batch_seq) do nothing
          returning batch_seq, held_reason",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", missing.iter().map(|(seq, _)| *seq))
             .long("held_at", missing.iter().map(|_| now.as_micros()))
             .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
-    );
-    let held: Vec<OverdueRow> = connection.load(&hold)?;
+    )?;
     let events: Vec<NewEvent> = held.into_iter().map(OverdueRow::event).collect();
     insert_events(connection, scheduler.events(), &events, now)?;
     mark_overdue(connection, missing.iter().map(|(seq, _)| *seq))?;

@@ -151,7 +151,7 @@ fn remove_unneeded(
     let unneeded: Vec<Lookup> = of(unneeded);
     if !unneeded.is_empty() {
         // A batch that misses it may have been added meanwhile.
-        let statement = Statement::new(
+        connection.execute_rows(
             "-- remove_lookups
              delete from transaction_lookups
              where (service_id, signer, transaction_id) in (
@@ -161,9 +161,8 @@ fn remove_unneeded(
                      where m.signer = transaction_lookups.signer
                          and m.transaction_id = transaction_lookups.transaction_id
                          and m.found_at is null)",
-        )
-        .rows(lookup_rows(&unneeded));
-        connection.execute(&statement)?;
+            lookup_rows(&unneeded),
+        )?;
     }
     Ok(of(needed))
 }
@@ -181,16 +180,15 @@ fn mark_asked(
         let earlier = u32::try_from(lookup.lookups).unwrap_or_default();
         now.plus(pauses.whole_delay(earlier)).as_micros()
     };
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- mark_looked_up
          update transaction_lookups
          set lookups = transaction_lookups.lookups + 1, next_lookup_at = x.next_lookup_at
          from {x} where transaction_lookups.service_id = x.service_id
              and transaction_lookups.signer = x.signer
              and transaction_lookups.transaction_id = x.transaction_id",
-    )
-    .rows(lookup_rows(lookups).long("next_lookup_at", lookups.iter().map(next)));
-    connection.execute(&statement)?;
+        lookup_rows(lookups).long("next_lookup_at", lookups.iter().map(next)),
+    )?;
     // Other batches do not need the time.
     connection.execute_rows("-- mark_asked
          update missing_transactions set asked_at = x.asked_at

@@ -33,7 +33,7 @@ pub(crate) fn insert(
     let signer = |seq: i64| signers.get(&seq).map_or(&[][..], |signer| &signer.as_bytes()[..]);
     // An answer from before the end of the batch with the transaction does not count, because that batch may have been
     // applied since.
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- insert_missing_transactions
          insert into missing_transactions
              (transaction_id, batch_seq, service_id, since, invalid_seq, signer)
@@ -46,8 +46,6 @@ pub(crate) fn insert(
          set invalid_seq = excluded.invalid_seq, asked_at = 0
          where missing_transactions.found_at is null
              and coalesce(missing_transactions.invalid_seq, 0) < coalesce(excluded.invalid_seq, 0)",
-    )
-    .rows(
         Rows::default()
             .bytes("transaction_id", rows().map(|(_, it)| it.transaction_id.as_bytes()))
             .long("batch_seq", rows().map(|(batch, _)| batch.0))
@@ -55,8 +53,7 @@ pub(crate) fn insert(
             .long("since", rows().map(|_| now.as_micros()))
             .optional_long("invalid_seq", rows().map(|(_, it)| it.invalid_seq))
             .bytes("signer", rows().map(|(batch, _)| signer(batch.0))),
-    );
-    connection.execute(&statement)?;
+    )?;
     let missed: Vec<(ItemId, i64)> =
         rows().map(|(batch, it)| (it.transaction_id, batch.0)).collect();
     lookups::insert(connection, &missed, now)?;
@@ -75,19 +72,16 @@ pub(crate) fn count_of_signers(
         return Ok(BTreeMap::new());
     }
     let signers: Vec<SignerId> = signers.iter().copied().collect();
-    let statement = Statement::new(
+    let rows: Vec<MissingCountRow> = connection.load_rows(
         "-- count_missing_of_signers
          select x.number, (
              select count(*) from missing_transactions m
              where m.signer = x.signer and m.found_at is null) as count
          from {x}",
-    )
-    .rows(
         Rows::default()
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
-    );
-    let rows: Vec<MissingCountRow> = connection.load(&statement)?;
+    )?;
     let count = |row: MissingCountRow| {
         let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));
         Some((*signer?, row.count.unsigned_abs()))

@@ -125,15 +125,15 @@ fn find_in_index(
     entries: &[(usize, Entry)],
 ) -> Result<Vec<(usize, Blocker)>, StoreError> {
     let of = |(number, _): &(usize, Entry)| &batches[*number];
-    let statement = Statement::new(sql).rows(
+    let rows: Vec<ConflictRow> = connection.load_rows(
+        sql,
         Rows::default()
             .long("number", entries.iter().map(|(number, _)| number_of(*number)))
             .text("service_id", entries.iter().map(|entry| of(entry).service_id.as_str()))
             .text("address", entries.iter().map(|(_, (address, _))| address.as_str()))
             .int("kind", entries.iter().map(|(_, (_, kind))| kind.as_i32()))
             .long("position", entries.iter().map(|entry| of(entry).position)),
-    );
-    let rows: Vec<ConflictRow> = connection.load(&statement)?;
+    )?;
     rows.into_iter()
         .map(|row| {
             let number = usize::try_from(row.number).map_err(StoreError::corrupt)?;

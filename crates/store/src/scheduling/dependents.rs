@@ -78,14 +78,13 @@ fn find_in_lanes(
     blockers: &[i64],
 ) -> Result<Vec<DependentRow>, StoreError> {
     let blockers: BTreeSet<i64> = blockers.iter().copied().collect();
-    let statement = Statement::new(
+    let rows: Vec<DependentRow> = connection.load_rows(
         "-- find_dependents_in_lanes
          select s.blocker_seq, s.batch_seq, s.service_id, s.position
          from {x} join lanes s on s.service_id = x.service_id
          where s.busy and s.blocker_seq is not null",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<DependentRow> = connection.load(&statement)?;
+        service_rows(services),
+    )?;
     Ok(rows.into_iter().filter(|row| blockers.contains(&row.blocker_seq)).collect())
 }
 
@@ -118,18 +117,15 @@ pub(crate) fn insert_changed(
     seqs.sort_unstable();
     seqs.dedup();
     // If a row has changed, a job that has read it before does not remove it.
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- insert_changed_blockers
          insert into changed_blockers (batch_seq, changed_at)
          select batch_seq, changed_at from {x} where true order by batch_seq
          on conflict (batch_seq) do update set changed_at = changed_blockers.changed_at + 1",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", seqs.iter().copied())
             .long("changed_at", seqs.iter().map(|_| now.as_micros())),
-    );
-    connection.execute(&statement)?;
+    )?;
     scheduler.leave_dependents();
     Ok(())
 }

@@ -8,7 +8,7 @@ use grid_batch_core::batches::{AddressPrefix, DeclaredAccess};
 
 use super::Positioned;
 use crate::sql::{
-    Connection, Rows, Statement, StoreError, result_row,
+    Connection, Rows, StoreError, result_row,
     rows::{service_id, service_rows},
 };
 
@@ -183,13 +183,12 @@ pub(super) fn load_lengths<'a>(
     connection: &mut Connection,
     services: impl IntoIterator<Item = &'a ServiceId>,
 ) -> Result<ServiceLengths, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<LengthRow> = connection.load_rows(
         "-- load_address_lengths
          select l.service_id, l.length, l.since
          from {x} join address_lengths l on l.service_id = x.service_id",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<LengthRow> = connection.load(&statement)?;
+        service_rows(services),
+    )?;
     let mut lengths = ServiceLengths::new();
     for row in rows {
         let length = usize::try_from(row.length).map_err(StoreError::corrupt)?;
@@ -295,13 +294,12 @@ pub(crate) fn remove_addresses(
     }
     let lengths = load_lengths(connection, ended.iter().map(|batch| &batch.service_id))?;
     let rows = rows_of(ended, &lengths);
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- remove_declared_addresses
          delete from declared_addresses where (service_id, address, kind, position) in (
              select x.service_id, x.address, x.kind, x.position from {x})",
-    )
-    .rows(key_rows(&rows));
-    connection.execute(&statement)?;
+        key_rows(&rows),
+    )?;
     remove_unused_lengths(connection, &lengths)
 }
 
@@ -310,13 +308,12 @@ pub(crate) fn find_declared(
     connection: &mut Connection,
     batches: &[Positioned],
 ) -> Result<Vec<PositionedBatch>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<DeclaredRow> = connection.load_rows(
         "-- find_declared
          select p.batch_seq, p.declared_access
          from {x} join batch_payloads p on p.batch_seq = x.batch_seq",
-    )
-    .rows(Rows::default().long("batch_seq", batches.iter().map(|(seq, ..)| *seq)));
-    let rows: Vec<DeclaredRow> = connection.load(&statement)?;
+        Rows::default().long("batch_seq", batches.iter().map(|(seq, ..)| *seq)),
+    )?;
     let mut declared: HashMap<i64, DeclaredAccess> = rows
         .iter()
         .map(|row| Ok((row.batch_seq, decode(row.declared_access.as_deref())?)))

@@ -159,7 +159,7 @@ pub(crate) fn install_in_lanes(
     service_id: &ServiceId,
     batches: &[NextBatch],
 ) -> Result<Vec<InstalledRow>, StoreError> {
-    let statement = Statement::new(
+    let installed: Vec<InstalledRow> = connection.load_rows(
         "-- install_in_lanes
          update lanes
          set batch_seq = x.batch_seq, batch_id = x.batch_id, created_at = x.created_at,
@@ -170,8 +170,6 @@ pub(crate) fn install_in_lanes(
                  lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
                  false) as restored,
              (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held",
-    )
-    .rows(
         Rows::default()
             .text("service_id", batches.iter().map(|_| service_id.as_str()))
             .int("lane", batches.iter().map(|batch| batch.lane))
@@ -180,8 +178,7 @@ pub(crate) fn install_in_lanes(
             .long("created_at", batches.iter().map(|batch| batch.created_at))
             .optional_long("position", batches.iter().map(|batch| batch.position))
             .optional_long("blocker_seq", batches.iter().map(|batch| batch.blocker_seq)),
-    );
-    let installed: Vec<InstalledRow> = connection.load(&statement)?;
+    )?;
     if installed.len() == batches.len() {
         Ok(installed)
     } else {

@@ -138,13 +138,12 @@ pub(crate) fn load_positions(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<HashMap<i64, Option<i64>>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<PositionRow> = connection.load_rows(
         "-- load_positions
          select w.batch_seq, w.position
          from {x} join waiting_batches w on w.batch_seq = x.batch_seq",
-    )
-    .rows(Rows::default().long("batch_seq", seqs));
-    let rows: Vec<PositionRow> = connection.load(&statement)?;
+        Rows::default().long("batch_seq", seqs),
+    )?;
     Ok(rows.iter().map(|row| (row.batch_seq, row.position)).collect())
 }
 
@@ -168,15 +167,14 @@ pub(crate) fn count_incomplete(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
 ) -> Result<BTreeMap<ServiceId, u64>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<IncompleteCountRow> = connection.load_rows(
         "-- count_incomplete_of_services
          select x.service_id, (
              select count(*) from waiting_batches w
              where w.service_id = x.service_id and w.position is null) as count
          from {x}",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<IncompleteCountRow> = connection.load(&statement)?;
+        service_rows(services),
+    )?;
     rows.iter().map(|row| Ok((service_id(&row.service_id)?, row.count.unsigned_abs()))).collect()
 }
 

@@ -42,12 +42,11 @@ pub(crate) fn keep_past_transactions(
     if seqs.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
+    let rows: Vec<CommittedTransactionRow> = connection.load_rows(
         "-- transactions_to_keep
          select t.batch_seq, t.transaction_id from {x} join transactions t on t.batch_seq = x.seq",
-    )
-    .rows(Rows::default().long("seq", seqs));
-    let rows: Vec<CommittedTransactionRow> = connection.load(&statement)?;
+        Rows::default().long("seq", seqs),
+    )?;
     let key = |row: &CommittedTransactionRow| {
         let service = committed.get(&row.batch_seq).map_or("", String::as_str);
         Ok(transaction_key(service, &header_id(&row.transaction_id)?))

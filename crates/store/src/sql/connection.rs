@@ -235,6 +235,15 @@ impl<'c> Connection<'c> {
         }
     }
 
+    /// Runs a statement for a group of rows, and returns the rows that it finds or changes.
+    pub(crate) fn load_rows<R: Row>(
+        &mut self,
+        sql: impl Into<String>,
+        rows: Rows<'_>,
+    ) -> Result<Vec<R>, StoreError> {
+        self.load(&Statement::new(sql).rows(rows))
+    }
+
     /// Runs a statement and returns its rows, which have up to three columns.
     pub(crate) fn load_tuples<T>(&mut self, statement: &Statement<'_>) -> Result<Vec<T>, StoreError>
     where

@@ -8,9 +8,7 @@ use grid_batch_core::batches::DltStatus;
 use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
 
 use super::rows::{OutcomeRow, outcome_columns, to_stored};
-use crate::sql::{
-    Connection, Rows, Statement, StoreError, error::SigningError, result_row, rows::storable,
-};
+use crate::sql::{Connection, Rows, StoreError, error::SigningError, result_row, rows::storable};
 
 /// The outcome of a nonce, and whether its withdrawal was reported as failed.
 type LockedNonce = (OutcomeRow, bool);
@@ -23,20 +21,19 @@ pub(super) fn lock_nonces(
     let numbers = closed.iter().map(|it| to_stored("nonce", it.nonce));
     let numbers = numbers.collect::<Result<Vec<i64>, _>>()?;
     let lock = connection.dialect().locking("for update of n");
-    let statement = Statement::new(format!(
-        "-- lock_nonces
-         select n.nonce, n.outcome, n.pool_withdrawal_id, w.list_state
-         from {{x}} join account_nonces n
-             on n.service_id = x.service_id and n.nonce = x.nonce
-         left join withdrawals w on w.seq = n.withdrawal_seq
-         order by n.service_id, n.nonce {lock}"
-    ))
-    .rows(
+    let rows: Vec<LockedNonceRow> = connection.load_rows(
+        format!(
+            "-- lock_nonces
+             select n.nonce, n.outcome, n.pool_withdrawal_id, w.list_state
+             from {{x}} join account_nonces n
+                 on n.service_id = x.service_id and n.nonce = x.nonce
+             left join withdrawals w on w.seq = n.withdrawal_seq
+             order by n.service_id, n.nonce {lock}"
+        ),
         Rows::default()
             .text("service_id", closed.iter().map(|_| service_id.as_str()))
             .long("nonce", numbers),
-    );
-    let rows: Vec<LockedNonceRow> = connection.load(&statement)?;
+    )?;
     let locked = |LockedNonceRow { nonce, outcome, list_state }| {
         (nonce, (outcome, list_state.as_deref() == Some(DltStatus::Invalid.as_str())))
     };
@@ -58,7 +55,7 @@ pub(super) fn write_closed(
     };
     let transactions = || closed.iter().map(|it| it.transaction.as_ref());
     let (outcomes, ids): (Vec<_>, Vec<_>) = closed.iter().map(columns).unzip();
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- close_nonces
          update account_nonces as n
          set outcome = x.outcome, pool_withdrawal_id = x.pool_withdrawal_id,
@@ -66,8 +63,6 @@ pub(super) fn write_closed(
              mined_hash = x.mined_hash, block_number = x.block_number, gas_used = x.gas_used,
              gas_price = x.gas_price
          from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
-    )
-    .rows(
         Rows::default()
             .text("service_id", closed.iter().map(|_| service_id.as_str()))
             .long("nonce", numbers)
@@ -78,8 +73,7 @@ pub(super) fn write_closed(
             .optional_long("block_number", transactions().map(|it| stored(it?.block)))
             .optional_long("gas_used", transactions().map(|it| stored(it?.gas_used?)))
             .optional_long("gas_price", transactions().map(|it| stored(it?.gas_price?))),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// A number of a final transaction; `None` if it is too large to be stored.
@@ -93,18 +87,15 @@ pub(super) fn correct_ends(
     service_id: &ServiceId,
     nonces: &[i64],
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- correct_ends
          update withdrawals as w set list_state = 'COMMITTED'
          from {x} join account_nonces n on n.service_id = x.service_id and n.nonce = x.nonce
          where w.seq = n.withdrawal_seq and w.list_state = 'INVALID'",
-    )
-    .rows(
         Rows::default()
             .text("service_id", nonces.iter().map(|_| service_id.as_str()))
             .long("nonce", nonces.iter().copied()),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 result_row! {

@@ -210,15 +210,15 @@ fn count_open(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<OpenWithdrawalsRow> = connection.load_rows(
         "-- open_of_gas_admins
          select v.service_id, v.added - (
              select cast(coalesce(sum(s.ended), 0) as bigint) from lanes s
              where s.service_id = v.service_id) as open
          from {x} join services v on v.service_id = x.service_id",
-    )
-    .rows(service_rows(services));
-    for row in connection.load::<OpenWithdrawalsRow>(&statement)? {
+        service_rows(services),
+    )?;
+    for row in rows {
         if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?) {
             queue.open = whole(row.open)?;
             queue.waiting = queue.open;
@@ -249,14 +249,14 @@ fn add_oldest(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<OldestRow> = connection.load_rows(
         "-- lanes_of_gas_admins
          select s.service_id, s.created_at, s.last_error
          from {x} join lanes s on s.service_id = x.service_id
          where s.batch_seq is not null order by s.service_id, s.created_at",
-    )
-    .rows(service_rows(services));
-    for row in connection.load::<OldestRow>(&statement)? {
+        service_rows(services),
+    )?;
+    for row in rows {
         if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?)
             && queue.oldest_scheduled_at.is_none()
         {
@@ -272,16 +272,16 @@ fn add_last_failures(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<FailureRow> = connection.load_rows(
         "-- last_failures
          select f.service_id, f.pool, f.failed_at, w.withdrawal_id, r.error_message as reason
          from {x} join last_failures f on f.service_id = x.service_id
              join withdrawals w on w.seq = f.withdrawal_seq
              left join transaction_receipts r on r.batch_seq = f.batch_seq and r.position = 0
          order by f.service_id, f.pool",
-    )
-    .rows(service_rows(services));
-    for row in connection.load::<FailureRow>(&statement)? {
+        service_rows(services),
+    )?;
+    for row in rows {
         if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?) {
             queue.last_failures.push(row.into_failure()?);
         }

@@ -12,7 +12,7 @@ use grid_batch_withdrawals::{Amount, WithdrawalId};
 
 use super::{nonce_actions, payment_sums::subtract, pool_lanes, schema::withdrawals};
 use crate::sql::{
-    Connection, Rows, Statement, Store, StoreError,
+    Connection, Rows, Store, StoreError,
     hooks::{BatchHooks, EndedBatch},
     result_row,
 };
@@ -117,7 +117,7 @@ fn end_withdrawals(connection: &mut Connection, ended: &[&EndedBatch]) -> Result
     if ended.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- end_withdrawals
          update withdrawals as w
          set list_state = coalesce(
@@ -125,13 +125,10 @@ fn end_withdrawals(connection: &mut Connection, ended: &[&EndedBatch]) -> Result
               from account_nonces n where n.withdrawal_seq = w.seq and n.outcome = 'WITHDRAWN'),
              x.dlt_status)
          from {x} where w.batch_seq = x.batch_seq",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", ended.iter().map(|(seq, _)| *seq))
             .text("dlt_status", ended.iter().map(|(_, status)| *status)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Records the failures among withdrawals whose batches have just ended. Their amounts are subtracted from the sums of
@@ -165,26 +162,24 @@ fn failed_withdrawals(
     connection: &mut Connection,
     batches: &[i64],
 ) -> Result<Vec<FailedWithdrawalRow>, StoreError> {
-    let statement = Statement::new(
-            "-- failed_withdrawals
-             select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at
-             from {x} join withdrawals w on w.batch_seq = x.batch_seq",
-        )
-        .rows(Rows::default().long("batch_seq", batches.iter().copied()));
-    connection.load(&statement)
+    connection.load_rows(
+        "-- failed_withdrawals
+         select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at
+         from {x} join withdrawals w on w.batch_seq = x.batch_seq",
+        Rows::default().long("batch_seq", batches.iter().copied()),
+    )
 }
 
 fn mark_not_counted(
     connection: &mut Connection,
     failed: &[FailedWithdrawalRow],
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- mark_not_counted
          update withdrawals as w set counted_at = null
          from {x} where w.seq = x.withdrawal_seq",
+        Rows::default().long("withdrawal_seq", failed.iter().map(|row| row.withdrawal_seq)),
     )
-    .rows(Rows::default().long("withdrawal_seq", failed.iter().map(|row| row.withdrawal_seq)));
-    connection.execute(&statement).map(drop)
 }
 
 fn write_last_failures(
@@ -195,7 +190,7 @@ fn write_last_failures(
     // There is one row per pool, because a statement may change a row only once.
     let last: BTreeMap<(&str, &str), &FailedWithdrawalRow> =
         failed.iter().map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- write_last_failures
          insert into last_failures (service_id, pool, withdrawal_seq, batch_seq, failed_at)
          select service_id, pool, withdrawal_seq, batch_seq, failed_at
@@ -203,16 +198,13 @@ fn write_last_failures(
          on conflict (service_id, pool) do update
          set withdrawal_seq = excluded.withdrawal_seq, batch_seq = excluded.batch_seq,
              failed_at = excluded.failed_at",
-    )
-    .rows(
         Rows::default()
             .text("service_id", last.keys().map(|(service_id, _)| *service_id))
             .text("pool", last.keys().map(|(_, pool)| *pool))
             .long("withdrawal_seq", last.values().map(|row| row.withdrawal_seq))
             .long("batch_seq", last.values().map(|row| row.batch_seq))
             .long("failed_at", last.values().map(|_| now.as_micros())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 result_row! {
@@ -245,7 +237,7 @@ fn withdrawals_of_events(
     }
     named.sort_unstable();
     named.dedup();
-    let statement = Statement::new(
+    let rows: Vec<WithdrawalEventRow> = connection.load_rows(
         "-- withdrawals_of_events
          select x.batch_id, w.withdrawal_id, w.pool, w.amount, (
              select (
@@ -258,15 +250,12 @@ fn withdrawals_of_events(
                      or (n.generation < x.generation and n.outcome is null))
              order by n.nonce desc limit 1) as hash
          from {x} join withdrawals w on w.withdrawal_id = x.withdrawal_id",
-    )
-    .rows(
         Rows::default()
             .bytes("batch_id", named.iter().map(|(batch_id, ..)| *batch_id))
             .bytes("withdrawal_id", named.iter().map(|(_, id, _)| &id.as_bytes()[..]))
             .long("generation", named.iter().map(|(.., generation)| i64::from(*generation)))
             .in_chunks(),
-    );
-    let rows: Vec<WithdrawalEventRow> = connection.load(&statement)?;
+    )?;
     rows.into_iter().map(WithdrawalEventRow::read).collect()
 }
 

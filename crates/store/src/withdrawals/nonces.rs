@@ -55,21 +55,18 @@ pub(super) fn insert_nonces(
     let numbers = nonces.iter().map(|it| to_stored("nonce", it.nonce));
     let numbers = numbers.collect::<Result<Vec<i64>, _>>()?;
     let owners = || nonces.iter().map(|it| it.owner);
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- insert_nonce
          insert into account_nonces
              (service_id, nonce, withdrawal_seq, generation, assigned_at)
          select service_id, nonce, withdrawal_seq, generation, assigned_at from {x}",
-    )
-    .rows(
         Rows::default()
             .text("service_id", nonces.iter().map(|_| service_id.as_str()))
             .long("nonce", numbers)
             .optional_long("withdrawal_seq", owners().map(|owner| owner.map(|(seq, _)| seq)))
             .optional_long("generation", owners().map(|owner| owner.map(|(_, it)| it.into())))
             .long("assigned_at", nonces.iter().map(|_| now.as_micros())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// The payment to sign for, if the batch is with the submitter in this attempt. The account is locked until the end of

@@ -139,14 +139,15 @@ fn lock_sums(
     keys: &[SumKey<'_>],
 ) -> Result<BTreeMap<OwnedSumKey, Amount>, StoreError> {
     let lock = connection.dialect().locking("for update of p");
-    let statement = Statement::new(format!(
-        "-- lock_payment_sums
-         select p.pool, p.started_at, p.amount
-         from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
-         order by p.pool, p.started_at {lock}"
-    ))
-    .rows(key_rows(keys.iter().copied()));
-    let rows: Vec<SumRow> = connection.load(&statement)?;
+    let rows: Vec<SumRow> = connection.load_rows(
+        format!(
+            "-- lock_payment_sums
+             select p.pool, p.started_at, p.amount
+             from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
+             order by p.pool, p.started_at {lock}"
+        ),
+        key_rows(keys.iter().copied()),
+    )?;
     rows.into_iter().map(|row| Ok(((row.pool.clone(), row.started_at), row.amount()?))).collect()
 }
 
@@ -156,19 +157,16 @@ fn sums_since(
     since: i64,
     before: i64,
 ) -> Result<Vec<(String, Amount)>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<SumRow> = connection.load_rows(
         "-- payment_sums_since
          select p.pool, p.started_at, p.amount
          from {x} join payment_sums p on p.pool = x.pool
              and p.started_at >= x.since and p.started_at < x.before",
-    )
-    .rows(
         Rows::default()
             .text("pool", pools.iter().copied())
             .long("since", pools.iter().map(|_| since))
             .long("before", pools.iter().map(|_| before)),
-    );
-    let rows: Vec<SumRow> = connection.load(&statement)?;
+    )?;
     rows.into_iter().map(|row| Ok((row.pool.clone(), row.amount()?))).collect()
 }
 
@@ -177,16 +175,13 @@ fn update_sums(
     sums: &BTreeMap<OwnedSumKey, Amount>,
 ) -> Result<(), StoreError> {
     let amounts: Vec<String> = sums.values().map(ToString::to_string).collect();
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- update_payment_sums
          update payment_sums as p set amount = x.amount
          from {x} where p.pool = x.pool and p.started_at = x.started_at",
-    )
-    .rows(
         key_rows(sums.keys().map(|(pool, step)| (pool.as_str(), *step)))
             .text("amount", amounts.iter().map(String::as_str)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Stores the sums of a step that has just begun, unless another transaction has done so, and removes expired sums of
@@ -196,14 +191,13 @@ fn begin_step(
     keys: &[SumKey<'_>],
     expired_before: i64,
 ) -> Result<(), StoreError> {
-    let begin = Statement::new(
+    connection.execute_rows(
         "-- begin_payment_sums
          insert into payment_sums (pool, started_at, amount)
          select pool, started_at, '0' from {x} where true order by pool
          on conflict do nothing",
-    )
-    .rows(key_rows(keys.iter().copied()));
-    connection.execute(&begin)?;
+        key_rows(keys.iter().copied()),
+    )?;
     let remove = Statement::new(
         "-- remove_payment_sums
          delete from payment_sums

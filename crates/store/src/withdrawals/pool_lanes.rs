@@ -28,13 +28,12 @@ pub(super) fn fill_beside_parked<'a>(
     services: impl IntoIterator<Item = &'a ServiceId>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<ServiceRow> = connection.load_rows(
         "-- services_with_parked_pools
          select distinct s.service_id
          from {x} join lanes s on s.service_id = x.service_id where s.pool_parked",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<ServiceRow> = connection.load(&statement)?;
+        service_rows(services),
+    )?;
     let services = rows.iter().map(ServiceRow::read).collect::<Result<_, _>>()?;
     fill_by_pool(connection, &services, now).map(drop)
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     intake::{Capacity, CreatedAtAllocator, insert_dated},
     sql::{
-        Connection, Rows, Statement, Store, StoreError,
+        Connection, Rows, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
     },
 };
@@ -106,13 +106,14 @@ fn find_withdrawals(
     withdrawals: &[&Withdrawal],
 ) -> Result<Vec<Withdrawal>, StoreError> {
     let ids = withdrawals.iter().map(|withdrawal| &withdrawal.id.as_bytes()[..]);
-    let statement = Statement::new(format!(
-        "-- find_withdrawals
-         select {WITHDRAWAL_COLUMNS}
-         from {{x}} join withdrawals w on w.withdrawal_id = x.withdrawal_id"
-    ))
-    .rows(Rows::default().bytes("withdrawal_id", ids));
-    let rows: Vec<WithdrawalRow> = connection.load(&statement)?;
+    let rows: Vec<WithdrawalRow> = connection.load_rows(
+        format!(
+            "-- find_withdrawals
+             select {WITHDRAWAL_COLUMNS}
+             from {{x}} join withdrawals w on w.withdrawal_id = x.withdrawal_id"
+        ),
+        Rows::default().bytes("withdrawal_id", ids),
+    )?;
     rows.into_iter().map(WithdrawalRow::into_withdrawal).collect()
 }
 
@@ -124,15 +125,13 @@ fn insert_withdrawals(
     counted_at: i64,
 ) -> Result<(), StoreError> {
     let new = || pairs.iter().map(|(withdrawal, _)| *withdrawal);
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- insert_withdrawals
          insert into withdrawals (withdrawal_id, service_id, kind, reward_id, pool,
              beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key)
          select withdrawal_id, service_id, kind, reward_id, pool,
              beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key
          from {x} order by created_at, service_id",
-    )
-    .rows(
         Rows::default()
             .bytes("withdrawal_id", new().map(|w| &w.id.as_bytes()[..]))
             .text("service_id", new().map(|w| w.service_id.as_str()))
@@ -148,8 +147,7 @@ fn insert_withdrawals(
             .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
             .long("counted_at", new().map(|_| counted_at))
             .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref())),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 fn batches<'p>(pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> Vec<&'p NewBatch> {

@@ -205,20 +205,18 @@ pub(super) fn insert_settled(
     used_at: Timestamp,
 ) -> Result<(), StoreError> {
     let note = settled.note.map(storable);
-    let statement = Statement::new("-- insert_settled_nonce
+    connection.execute_rows(
+        "-- insert_settled_nonce
          insert into account_nonces
              (service_id, nonce, withdrawal_seq, generation, foreign_hash, note, outcome, undecided,
               assigned_at)
          select service_id, nonce, withdrawal_seq, generation, foreign_hash, note, outcome, undecided,
               assigned_at
          from {x}",
-    )
-    .rows(
         settled
             .rows(service_id, nonce, note.as_deref())
             .long("assigned_at", [used_at.as_micros()]),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 pub(super) fn update_settled(
@@ -228,16 +226,15 @@ pub(super) fn update_settled(
     settled: &SettledNonce<'_>,
 ) -> Result<(), StoreError> {
     let note = settled.note.map(storable);
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- settle_nonce
          update account_nonces as n
          set withdrawal_seq = x.withdrawal_seq, generation = x.generation,
              foreign_hash = x.foreign_hash, note = x.note, outcome = x.outcome,
              undecided = x.undecided
          from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
+        settled.rows(service_id, nonce, note.as_deref()),
     )
-    .rows(settled.rows(service_id, nonce, note.as_deref()));
-    connection.execute(&statement).map(drop)
 }
 
 /// The withdrawal, if this nonce may be the one that pays it. Either it is open and has no other nonce with which it

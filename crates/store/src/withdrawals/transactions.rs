@@ -21,18 +21,17 @@ pub(super) fn signed_transactions(
     connection: &mut Connection,
     nonces: &[AccountNonce],
 ) -> Result<TransactionsByNonce, StoreError> {
-    let statement = Statement::new(format!(
-        "-- signed_transactions
-         select {SIGNED_COLUMNS} from {{x}}
-         join signed_transactions k on k.service_id = x.service_id and k.nonce = x.nonce
-         order by k.service_id, k.nonce, k.position"
-    ))
-    .rows(
+    let rows: Vec<SignedRow> = connection.load_rows(
+        format!(
+            "-- signed_transactions
+             select {SIGNED_COLUMNS} from {{x}}
+             join signed_transactions k on k.service_id = x.service_id and k.nonce = x.nonce
+             order by k.service_id, k.nonce, k.position"
+        ),
         Rows::default()
             .text("service_id", nonces.iter().map(|(account, _)| account.as_str()))
             .long("nonce", nonces.iter().map(|(_, nonce)| *nonce)),
-    );
-    let rows: Vec<SignedRow> = connection.load(&statement)?;
+    )?;
     let mut transactions = TransactionsByNonce::new();
     for row in rows {
         let key = (row.account.clone(), row.nonce);
@@ -65,13 +64,12 @@ pub(super) fn insert_all_stored(
         .map(|(transaction, position)| InsertedTransactionRow::new(transaction, *position))
         .collect::<Result<_, _>>()?;
     let signed = || rows.iter().map(|row| &row.transaction.signed);
-    let statement = Statement::new("-- insert_transaction
+    connection.execute_rows(
+        "-- insert_transaction
          insert into signed_transactions
              (service_id, nonce, position, hash, bytes, max_fee, tip, is_filler, signed_at, adopted)
          select service_id, nonce, position, hash, bytes, max_fee, tip, is_filler, signed_at, adopted
          from {x}",
-    )
-    .rows(
         Rows::default()
             .text("service_id", rows.iter().map(|_| service_id.as_str()))
             .long("nonce", rows.iter().map(|row| row.nonce))
@@ -83,8 +81,7 @@ pub(super) fn insert_all_stored(
             .bool("is_filler", signed().map(|signed| signed.is_filler))
             .long("signed_at", rows.iter().map(|row| row.transaction.signed_at.as_micros()))
             .bool("adopted", rows.iter().map(|row| row.transaction.adopted)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// A transaction to insert, with its numbers as the databases store them.

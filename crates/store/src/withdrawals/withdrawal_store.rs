@@ -297,21 +297,18 @@ fn start_generation(
     batch_seq: i64,
     counted_at: i64,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    connection.execute_rows(
         "-- start_generation
          update withdrawals as w
          set generation = x.generation, batch_seq = x.batch_seq, cancelled_at = null,
              list_state = 'OPEN', counted_at = x.counted_at
          from {x} where w.withdrawal_id = x.withdrawal_id",
-    )
-    .rows(
         Rows::default()
             .bytes("withdrawal_id", [&id.as_bytes()[..]])
             .long("generation", [i64::from(generation)])
             .long("batch_seq", [batch_seq])
             .long("counted_at", [counted_at]),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// Returns whether the reward is new.
