@@ -68,8 +68,7 @@ pub(crate) fn lock_lanes_of(
     connection: &mut Connection,
     service: &ServiceId,
 ) -> Result<(), StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of s");
+    let lock = connection.dialect().locking("for update of s");
     let statement = Statement::new(format!(
         "-- lock_lanes_of
          select s.service_id from lanes s where s.service_id = ? order by s.lane {lock}"

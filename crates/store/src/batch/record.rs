@@ -205,18 +205,11 @@ fn record_commit_after_invalid(
     change: &Change,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let is_first = connection.execute(&insert_report(change, now))? > 0;
-    if is_first {
-        let shown: Vec<ShownRow> = connection.load(&show_report(change))?;
-        let events: Vec<NewEvent> = shown.iter().map(|row| row.event(change)).collect();
-        insert_events(connection, sink, &events, now)?;
-    }
-    Ok(is_first)
-}
-
-fn insert_report(change: &Change, now: Timestamp) -> Statement<'_> {
-    let source = source(change);
-    Statement::new(
+    let source = match change.event {
+        Event::Status { .. } => "the ledger's status",
+        _ => "evidence",
+    };
+    let report = Statement::new(
         "-- insert_commit_after_invalid
          insert into commits_after_invalid (batch_seq, reported_at, source)
          select b.seq, ?, ? from batches b
@@ -226,19 +219,12 @@ fn insert_report(change: &Change, now: Timestamp) -> Statement<'_> {
     .long(now.as_micros())
     .text(source)
     .bytes(change.batch_id.as_bytes())
-    .text(change.service_id.as_str())
-}
-
-fn source(change: &Change) -> &'static str {
-    match change.event {
-        Event::Status { .. } => "the ledger's status",
-        _ => "evidence",
+    .text(change.service_id.as_str());
+    if connection.execute(&report)? == 0 {
+        return Ok(false);
     }
-}
-
-/// Stores the report as the batch's last error, which its details show.
-fn show_report(change: &Change) -> Statement<'_> {
-    Statement::new(
+    // The report is also stored as the batch's last error, which its details show.
+    let show = Statement::new(
         "-- show_commit_after_invalid
          update batches as b
          set last_error = 'the batch ended as invalid, and the ledger reported later that it is committed'
@@ -246,24 +232,16 @@ fn show_report(change: &Change) -> Statement<'_> {
          returning seq, attempts",
     )
     .bytes(change.batch_id.as_bytes())
-    .text(change.service_id.as_str())
-}
-
-result_row! {
-    struct ShownRow {
-        seq: i64,
-        attempts: i32,
-    }
-}
-
-impl ShownRow {
-    fn event(&self, change: &Change) -> NewEvent {
-        NewEvent {
-            batch_seq: self.seq,
-            kind: EventKind::CommittedAfterInvalid,
-            state: BatchState::Invalid,
-            attempt: self.attempts.unsigned_abs(),
-            detail: Some(source(change).to_owned()),
-        }
-    }
+    .text(change.service_id.as_str());
+    let shown: Vec<(i64, i32)> = connection.load_tuples(&show)?;
+    let event = |(batch_seq, attempts): (i64, i32)| NewEvent {
+        batch_seq,
+        kind: EventKind::CommittedAfterInvalid,
+        state: BatchState::Invalid,
+        attempt: attempts.unsigned_abs(),
+        detail: Some(source.to_owned()),
+    };
+    let events: Vec<NewEvent> = shown.into_iter().map(event).collect();
+    insert_events(connection, sink, &events, now)?;
+    Ok(true)
 }

@@ -41,8 +41,7 @@ pub(super) fn write(
         .values()
         .filter(|lane| lane.changed)
         .partition(|lane| lane.progress.state.is_terminal());
-    let written = connection.execute(&write_lanes(&open))?;
-    expect_all(written, open.len())?;
+    write_open(connection, &open)?;
     let hooks = scheduler.hooks();
     end(connection, hooks, &ended, now)?;
     let (positioned, ordered): (Vec<&Lane>, Vec<&Lane>) =
@@ -62,8 +61,7 @@ pub(super) fn write(
 
 /// Installs the next heads of services with one lane.
 fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Followers, StoreError> {
-    let heads: Vec<NextHeadRow> = connection.load(&install_next_heads(ended))?;
-    expect_all(heads.len(), ended.len())?;
+    let heads = install_next_heads(connection, ended)?;
     let mut busy: BTreeSet<(&str, i32)> = BTreeSet::new();
     let mut restored = BTreeSet::new();
     for row in &heads {
@@ -104,8 +102,7 @@ fn follow_by_pool(
     if ended.is_empty() && parked.is_empty() {
         return Ok(());
     }
-    let rows: Vec<FreedRow> = connection.load(&clear_lanes(ended))?;
-    expect_all(rows.len(), ended.len())?;
+    clear_lanes(connection, ended)?;
     let services = ended.iter().map(|lane| lane.service_id.clone());
     let services: BTreeSet<ServiceId> = services.chain(parked.iter().cloned()).collect();
     followers.restored.extend(hooks.fill_by_pool(connection, &services, now)?);
@@ -123,8 +120,7 @@ fn free_lanes(
     ended: &[&Lane],
     now: Timestamp,
 ) -> Result<BTreeSet<BatchKey>, StoreError> {
-    let rows: Vec<FreedRow> = connection.load(&clear_lanes(ended))?;
-    expect_all(rows.len(), ended.len())?;
+    let rows = clear_lanes(connection, ended)?;
     let first_ends = rows.iter().filter(|row| row.ended == 1);
     forget_new_services(connection, first_ends.map(|row| row.service_id.as_str()))?;
     let ended_at = |lane: &&Lane| {
@@ -138,28 +134,9 @@ fn free_lanes(
     Ok(followed.map(|lane| lane.key()).collect())
 }
 
-/// Writes the hold of a lane whose batch is open.
-pub(crate) fn write_held(connection: &mut Connection, lane: &Lane) -> Result<(), StoreError> {
-    write_open(connection, &[lane])
-}
-
 /// Writes lanes whose batches are open.
 pub(crate) fn write_open(connection: &mut Connection, lanes: &[&Lane]) -> Result<(), StoreError> {
-    let written = connection.execute(&write_lanes(lanes))?;
-    expect_all(written, lanes.len())
-}
-
-/// The rows are locked, so if fewer than expected were written, the lock does not work.
-fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
-    if written == expected {
-        Ok(())
-    } else {
-        Err(StoreError::corrupt(format!("only {written} of {expected} rows that were just locked")))
-    }
-}
-
-fn write_lanes<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(
+    let statement = Statement::new(
         "-- write_lanes
          update lanes as s
          set submitted = x.submitted, dlt_status = x.dlt_status, commit_proven = x.commit_proven,
@@ -195,7 +172,17 @@ fn write_lanes<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
             .bool("held_until_decision", lanes.iter().map(|lane| lane.is_held_until_decision()))
             .bool("pool_parked", lanes.iter().map(|lane| lane.delay.pool_parked))
             .in_chunks(),
-    )
+    );
+    expect_all(connection.execute(&statement)?, lanes.len())
+}
+
+/// The rows are locked, so if fewer than expected were written, the lock does not work.
+fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
+    if written == expected {
+        Ok(())
+    } else {
+        Err(StoreError::corrupt(format!("only {written} of {expected} rows that were just locked")))
+    }
 }
 
 /// Writes batches that end.
@@ -205,18 +192,7 @@ pub(super) fn end(
     lanes: &[&Lane],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let written = connection.execute(&end_batches(lanes, now))?;
-    let ended = |lane: &&Lane| EndedBatch {
-        seq: lane.batch_seq,
-        id: lane.batch_id,
-        state: lane.progress.state,
-    };
-    expect_all(written, lanes.len())?;
-    hooks.ended(connection, &lanes.iter().map(ended).collect::<Vec<_>>(), now)
-}
-
-fn end_batches<'a>(lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
-    Statement::new(
+    let statement = Statement::new(
         "-- end_batches
          update batches
          set ended_at = x.ended_at, dlt_status = x.dlt_status, attempts = x.attempts,
@@ -234,14 +210,25 @@ fn end_batches<'a>(lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
             .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
             .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref()))
             .in_chunks(),
-    )
+    );
+    expect_all(connection.execute(&statement)?, lanes.len())?;
+    let ended = |lane: &&Lane| EndedBatch {
+        seq: lane.batch_seq,
+        id: lane.batch_id,
+        state: lane.progress.state,
+    };
+    hooks.ended(connection, &lanes.iter().map(ended).collect::<Vec<_>>(), now)
 }
 
 /// The next head is the first open batch after the one that ended. `created_at` only increases, so no older batch can
 /// be added. A batch that was stored before the database was restored may have been sent in the time that was lost.
-fn install_next_heads<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(format!(
-        "-- install_next_heads
+fn install_next_heads(
+    connection: &mut Connection,
+    ended: &[&Lane],
+) -> Result<Vec<NextHeadRow>, StoreError> {
+    let heads: Vec<NextHeadRow> = connection.load_rows(
+        format!(
+            "-- install_next_heads
          update lanes
          set (batch_seq, batch_id, created_at) = (
                  select n.seq, n.batch_id, n.created_at from batches n
@@ -257,8 +244,11 @@ fn install_next_heads<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
                  false) as restored, lanes.batch_seq,
              (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held,
              lanes.ended"
-    ))
-    .rows(ended_rows(lanes))
+        ),
+        ended_rows(ended),
+    )?;
+    expect_all(heads.len(), ended.len())?;
+    Ok(heads)
 }
 
 /// Sets the progress of a lane to that of a batch that was never tried.
@@ -272,9 +262,10 @@ const NO_PROGRESS: &str = "submitted = false, dlt_status = null, commit_proven =
 const COUNT_END: &str = "ended = lanes.ended + 1, last_committed_seq = case
                  when x.committed then lanes.batch_seq else lanes.last_committed_seq end";
 
-fn clear_lanes<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(format!(
-        "-- clear_lanes
+fn clear_lanes(connection: &mut Connection, ended: &[&Lane]) -> Result<Vec<FreedRow>, StoreError> {
+    let rows: Vec<FreedRow> = connection.load_rows(
+        format!(
+            "-- clear_lanes
          update lanes
          set batch_seq = null, batch_id = null, created_at = null, position = null,
              blocker_seq = null, {NO_PROGRESS}, {COUNT_END}
@@ -282,8 +273,11 @@ fn clear_lanes<'a>(lanes: &[&'a Lane]) -> Statement<'a> {
          where lanes.service_id = x.service_id and lanes.lane = x.lane
              and lanes.batch_seq = x.batch_seq
          returning lanes.service_id, lanes.ended"
-    ))
-    .rows(ended_rows(lanes))
+        ),
+        ended_rows(ended),
+    )?;
+    expect_all(rows.len(), ended.len())?;
+    Ok(rows)
 }
 
 fn ended_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {

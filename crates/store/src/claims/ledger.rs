@@ -84,8 +84,7 @@ pub(super) fn confirm(
     ledger: &LedgerIdentity,
     now: Timestamp,
 ) -> Result<LedgerConfirmation, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for key share of l");
+    let lock = connection.dialect().locking("for key share of l");
     let mut recorded = find_ledger(connection, lock)?;
     if recorded.is_none() {
         // This does nothing if another instance has just recorded its ledger.

@@ -218,29 +218,20 @@ fn late_groups(
     let Some(seen) = position.seen.as_ref().filter(|seen| window.group <= seen.last_seq) else {
         return Ok(Vec::new());
     };
-    let dialect = connection.dialect();
-    if dialect.transaction_id().is_none() {
+    if connection.dialect().transaction_id().is_none() {
         return Ok(Vec::new());
     }
-    let mut groups: Vec<GroupRow> = connection.load(&of_running(seen))?;
+    let mut groups: Vec<GroupRow> = connection.load_rows(
+        format!(
+            "-- event_groups_of_running
+             select {GROUP_COLUMNS} from {{x}} join event_groups g on g.xid = x.xid"
+        ),
+        Rows::default().long("xid", seen.running.iter().copied()),
+    )?;
     groups.retain(|group| group.seq <= seen.last_seq);
-    groups.extend(connection.load::<GroupRow>(&of_begun(seen))?);
-    groups.sort_by_key(|group| group.seq);
-    Ok(groups)
-}
-
-fn of_running(seen: &Snapshot) -> Statement<'static> {
-    Statement::new(format!(
-        "-- event_groups_of_running
-         select {GROUP_COLUMNS} from {{x}} join event_groups g on g.xid = x.xid"
-    ))
-    .rows(Rows::default().long("xid", seen.running.iter().copied()))
-}
-
-/// The transactions that a snapshot does not see but that had begun. They are the ones with the smallest ids. Each had
-/// a connection, so there are at most as many as the server allows.
-fn of_begun(seen: &Snapshot) -> Statement<'static> {
-    Statement::new(format!(
+    // The transactions that a snapshot does not see but that had begun are the ones with the smallest ids. Each had a
+    // connection, so there are at most as many as the server allows.
+    let begun = Statement::new(format!(
         "-- event_groups_of_begun
          select {GROUP_COLUMNS} from event_groups g
          where g.xid >= ? and g.seq <= ? and g.xid <= (
@@ -250,5 +241,8 @@ fn of_begun(seen: &Snapshot) -> Statement<'static> {
     ))
     .long(seen.first_invisible)
     .long(seen.last_seq)
-    .long(seen.first_invisible)
+    .long(seen.first_invisible);
+    groups.extend(connection.load::<GroupRow>(&begun)?);
+    groups.sort_by_key(|group| group.seq);
+    Ok(groups)
 }

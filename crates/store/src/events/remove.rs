@@ -29,8 +29,7 @@ pub(crate) fn remove_groups(
     if !cfg!(feature = "events") {
         return Ok(0);
     }
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of f");
+    let lock = connection.dialect().locking("for update of f");
     let lock_feed = Statement::new(format!(
         "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
     ));

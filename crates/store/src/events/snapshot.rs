@@ -27,12 +27,11 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Takes a snapshot now. The last number is read first, so that transactions with smaller ones have begun.
     pub(super) fn take(connection: &mut Connection) -> Result<Self, StoreError> {
-        let dialect = connection.dialect();
         let last = "-- last_event_group
              select coalesce(max(g.seq), 0) as number from event_groups g";
         let last: Vec<i64> = connection.load_column(&Statement::new(last))?;
         let last_seq = last.first().copied().unwrap_or(0);
-        let Some(query) = dialect.snapshot_query() else {
+        let Some(query) = connection.dialect().snapshot_query() else {
             return Ok(Self { last_seq, last_visible: last_seq, ..Self::default() });
         };
         let rows: Vec<SnapshotRow> = connection.load(&Statement::new(query))?;
@@ -79,7 +78,6 @@ pub(crate) fn begin_generation(
     if !cfg!(feature = "events") {
         return Ok(());
     }
-    let dialect = connection.dialect();
     connection.execute_rows(
         "-- begin_event_generation
          update event_feed as f
@@ -88,7 +86,9 @@ pub(crate) fn begin_generation(
          from {x} where f.id = 1",
         Rows::default().long("now", [now.as_micros()]),
     )?;
-    let Some(first_invisible) = dialect.first_invisible_transaction() else { return Ok(()) };
+    let Some(first_invisible) = connection.dialect().first_invisible_transaction() else {
+        return Ok(());
+    };
     let show = format!(
         "-- show_event_groups
          update event_groups set xid = null where xid >= {first_invisible}"

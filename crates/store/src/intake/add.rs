@@ -17,7 +17,7 @@ use crate::{
     service_history::find_past_transactions,
     sql::{
         Connection, Rows, Store, StoreError,
-        groups::{GroupItem, GroupResult, commit_group},
+        groups::{GroupItem, commit_group},
         result_row,
         rows::{batch_id, same_transaction},
     },
@@ -51,13 +51,9 @@ impl IntakeStore for Store {
         if lists.iter().all(|list| list.is_empty()) {
             return Ok(lists.iter().map(|_| Ok(Vec::new())).collect());
         }
-        let GroupResult { outcomes, error } =
+        let added =
             commit_group(self, lists, |connection, lists| add_lists(self, connection, lists));
-        if let Some(error) = error
-            && !matches!(error, StoreError::ServicesLocked { .. })
-        {
-            return Err(error.into());
-        }
+        let outcomes = added.without_locked()?;
         let outcome = |(list, outcome): (&&[NewBatch], Option<_>)| match (outcome, list.first()) {
             (Some(outcome), _) => outcome,
             (None, None) => Ok(Vec::new()),

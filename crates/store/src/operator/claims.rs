@@ -182,8 +182,7 @@ pub(crate) fn set_draining(
 
 /// Whether another instance could take the services.
 fn has_other(connection: &mut Connection, instance: &InstanceId) -> Result<bool, StoreError> {
-    let dialect = connection.dialect();
-    let (clock, confirmed) = (dialect.clock(), confirmed_ledger("i"));
+    let (clock, confirmed) = (connection.dialect().clock(), confirmed_ledger("i"));
     let statement = Statement::new(format!(
         "-- count_other_instances
          select count(*) as instances from instances i
@@ -207,8 +206,7 @@ pub(super) fn release_claim(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<ActionOutcome, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of c");
+    let lock = connection.dialect().locking("for update of c");
     let statement = Statement::new(format!(
         "-- lock_claim
          select c.claimant from service_id_claims c where c.service_id = ? {lock}"

@@ -32,8 +32,7 @@ pub(super) fn change_pause(
     service_id: &ServiceId,
     now: Timestamp,
 ) -> Result<ActionOutcome, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of c");
+    let lock = connection.dialect().locking("for update of c");
     let statement = Statement::new(format!(
         "-- lock_pause
          select c.paused_at, c.states_differ_at from service_id_claims c
@@ -111,8 +110,7 @@ pub(super) fn change_pause_of_all(
 
 /// Waits for the rounds that are being taken, each of which has locked the row of its instance in share mode.
 fn lock_instances(connection: &mut Connection) -> Result<(), StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of i");
+    let lock = connection.dialect().locking("for update of i");
     let statement = Statement::new(format!(
         "-- lock_instances
          select i.paused from instances i order by i.instance_id {lock}"
@@ -123,8 +121,7 @@ fn lock_instances(connection: &mut Connection) -> Result<(), StoreError> {
 /// Since when all services are paused. Until the end of the transaction, no instance registers, and no other
 /// transaction begins or ends such a pause or begins a drain.
 pub(super) fn lock_pause_of_all(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of d");
+    let lock = connection.dialect().locking("for update of d");
     let statement = Statement::new(format!(
         "-- lock_pause_of_all
          select d.paused_at from database_state d where d.id = 1 {lock}"

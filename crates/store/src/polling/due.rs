@@ -76,6 +76,12 @@ impl BatchId for PendingBatch {
 /// Up to `count` due batches of claimed services: the least recently checked first, then in the order of submission. A
 /// held batch is due at the longest interval. A batch that was checked or submitted in the future is due, because the
 /// clock was set back since.
+///
+/// Selects by core's [`PollPace::next_check`], rearranged so that no sum overflows: with `part` for
+/// `(last - submitted_at) / PART`, the next check is at `last + max(interval, min(longest, part))`.
+///
+/// It reads and sorts all busy lanes. There are as many as services with open batches, however long their queues are.
+/// An index in this order would have to change with each check.
 pub(super) fn due_batches(
     store: &Store,
     instance: &str,
@@ -83,46 +89,13 @@ pub(super) fn due_batches(
     pace: PollPace,
     count: usize,
 ) -> Result<Vec<PendingBatch>, StoreError> {
-    let statement = due_batches_statement(instance, now, pace, count);
-    let rows: Vec<PendingRow> = store.pools.read()?.load(&statement)?;
-    rows.iter().map(PendingRow::read).collect()
-}
-
-/// Up to `count` batches of these services, due or not, in the same order.
-pub(super) fn pending_batches(
-    store: &Store,
-    instance: &str,
-    services: &[ServiceId],
-    count: usize,
-) -> Result<Vec<PendingBatch>, StoreError> {
-    let statement = pending_batches_statement(instance, services);
-    let mut rows: Vec<PendingRow> = store.pools.read()?.load(&statement)?;
-    rows.sort_by(|one, other| one.order().cmp(&other.order()));
-    rows.iter().take(count).map(PendingRow::read).collect()
-}
-
-const PENDING_COLUMNS: &str =
-    "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at, s.held_at,
-                 s.dlt_status, s.invalid_reported";
-
-/// Selects by core's [`PollPace::next_check`], rearranged so that no sum overflows: with `part` for
-/// `(last - submitted_at) / PART`, the next check is at `last + max(interval, min(longest, part))`.
-///
-/// It reads and sorts all busy lanes. There are as many as services with open batches, however long their queues are.
-/// An index in this order would have to change with each check.
-fn due_batches_statement<'a>(
-    instance: &'a str,
-    now: Timestamp,
-    pace: PollPace,
-    count: usize,
-) -> Statement<'a> {
     let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
     let last = "coalesce(s.checked_at, s.submitted_at)";
     let part = PollPace::PART;
     let ago = |interval: Duration| {
         now.as_micros().saturating_sub(i64::try_from(interval.as_micros()).unwrap_or(i64::MAX))
     };
-    Statement::new(format!(
+    let statement = Statement::new(format!(
         "-- due_batches
          select {PENDING_COLUMNS} from lanes s
          where s.busy and {states} and ({last} > ? or ({last} <= ? and (
@@ -136,20 +109,35 @@ fn due_batches_statement<'a>(
     .long(ago(pace.longest))
     .long(now.as_micros())
     .text(/* claimant */ instance)
-    .long(limit(count))
+    .long(limit(count));
+    let rows: Vec<PendingRow> = store.pools.read()?.load(&statement)?;
+    rows.iter().map(PendingRow::read).collect()
 }
 
-fn pending_batches_statement<'a>(instance: &'a str, services: &'a [ServiceId]) -> Statement<'a> {
+/// Up to `count` batches of these services, due or not, in the same order.
+pub(super) fn pending_batches(
+    store: &Store,
+    instance: &str,
+    services: &[ServiceId],
+    count: usize,
+) -> Result<Vec<PendingBatch>, StoreError> {
     let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
-    Statement::new(format!(
+    let statement = Statement::new(format!(
         "-- pending_batches
          select {PENDING_COLUMNS}
          from {{x}} join lanes s on s.service_id = x.service_id
          where {states} and {claimed}"
     ))
     .rows(service_rows(services).in_chunks())
-    .text(/* claimant */ instance)
+    .text(/* claimant */ instance);
+    let mut rows: Vec<PendingRow> = store.pools.read()?.load(&statement)?;
+    rows.sort_by(|one, other| one.order().cmp(&other.order()));
+    rows.iter().take(count).map(PendingRow::read).collect()
 }
+
+const PENDING_COLUMNS: &str =
+    "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at, s.held_at,
+                 s.dlt_status, s.invalid_reported";
 
 result_row! {
     struct PendingRow {

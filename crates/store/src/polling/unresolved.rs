@@ -26,25 +26,8 @@ pub(super) fn unresolved_batches(
     instance: &str,
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Vec<UnresolvedBatch>, StoreError> {
-    let statement = unresolved_batches_statement(instance, batches);
-    store.pools.read()?.snapshot(|connection| {
-        let rows: Vec<UnresolvedRow> = connection.load(&statement)?;
-        let mut transactions = transaction_ids(connection, &rows)?;
-        rows.into_iter()
-            .map(|row| {
-                let transactions = transactions.remove(&row.batch_seq).unwrap_or_default();
-                row.into_unresolved(transactions)
-            })
-            .collect()
-    })
-}
-
-fn unresolved_batches_statement<'a>(
-    instance: &'a str,
-    batches: &'a BTreeSet<BatchKey>,
-) -> Statement<'a> {
     let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
-    Statement::new(
+    let statement = Statement::new(
         format!(
             "-- unresolved_batches
              select s.service_id, s.batch_id, s.epoch, s.batch_seq, s.not_accepted,
@@ -55,7 +38,17 @@ fn unresolved_batches_statement<'a>(
         ),
     )
     .rows(key_rows(batches))
-    .text(/* claimant */ instance)
+    .text(/* claimant */ instance);
+    store.pools.read()?.snapshot(|connection| {
+        let rows: Vec<UnresolvedRow> = connection.load(&statement)?;
+        let mut transactions = transaction_ids(connection, &rows)?;
+        rows.into_iter()
+            .map(|row| {
+                let transactions = transactions.remove(&row.batch_seq).unwrap_or_default();
+                row.into_unresolved(transactions)
+            })
+            .collect()
+    })
 }
 
 /// The ids of the transactions of a batch.

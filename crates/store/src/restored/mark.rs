@@ -7,10 +7,7 @@ use crate::{
     batch::RESTORED,
     events::{NewEvent, begin_generation, insert_events},
     service_history::forget_histories,
-    sql::{
-        Connection, EventSink, Statement, StoreError, query::single_count, result_row,
-        rows::in_states,
-    },
+    sql::{Connection, EventSink, Statement, StoreError, query::single_count, rows::in_states},
 };
 
 /// The open batches that were put in doubt because their database was restored.
@@ -36,8 +33,7 @@ pub(super) fn mark(
     reason: &str,
     now: Timestamp,
 ) -> Result<OpenBatchesInDoubt, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of v");
+    let lock = connection.dialect().locking("for update of v");
     let lock_all_services = format!(
         "-- lock_all_services
          select count(*) as number
@@ -117,30 +113,17 @@ fn put_heads_in_doubt(
     .long(/* since */ now.as_micros())
     .long(/* submitted_at */ now.as_micros())
     .text(RESTORED);
-    let heads: Vec<DoubtedHeadRow> = connection.load(&statement)?;
-    let events: Vec<NewEvent> = heads.iter().map(DoubtedHeadRow::event).collect();
+    let heads: Vec<(i64, i32)> = connection.load_tuples(&statement)?;
+    let event = |(batch_seq, attempts): &(i64, i32)| NewEvent {
+        batch_seq: *batch_seq,
+        kind: EventKind::DatabaseRestored,
+        state: BatchState::InDoubt,
+        attempt: attempts.unsigned_abs(),
+        detail: None,
+    };
+    let events: Vec<NewEvent> = heads.iter().map(event).collect();
     insert_events(connection, sink, &events, now)?;
     u64::try_from(heads.len()).map_err(StoreError::corrupt)
-}
-
-result_row! {
-    /// A batch that was put in doubt.
-    struct DoubtedHeadRow {
-        batch_seq: i64,
-        attempts: i32,
-    }
-}
-
-impl DoubtedHeadRow {
-    fn event(&self) -> NewEvent {
-        NewEvent {
-            batch_seq: self.batch_seq,
-            kind: EventKind::DatabaseRestored,
-            state: BatchState::InDoubt,
-            attempt: self.attempts.unsigned_abs(),
-            detail: None,
-        }
-    }
 }
 
 /// The open batches that are in no lane.

@@ -38,8 +38,7 @@ impl DatabaseState {
         name: &str,
         lock: &str,
     ) -> Result<Self, StoreError> {
-        let dialect = connection.dialect();
-        let clock = dialect.clock();
+        let clock = connection.dialect().clock();
         let instance = seen.instance.as_ref().map_or("", |(id, _)| id.as_str());
         let statement = Statement::new(format!(
             "{name}

@@ -170,11 +170,16 @@ pub(super) fn find_newest_before(
 ) -> Result<Vec<Newest>, StoreError> {
     let mut found = find_new(group, batches, before);
     for sql in SOURCES {
-        let statement = find_statement(sql, batches, before);
-        let rows: Vec<NewestRow> = connection.load(&statement)?;
-        for row in rows {
-            let number = usize::try_from(row.number).map_err(StoreError::corrupt)?;
-            found.extend(row.batch_seq.zip(row.position).map(|newest| (number, newest)));
+        let statement = Statement::new(sql).rows(
+            Rows::default()
+                .long("number", before.iter().map(|(number, _)| number_of(*number)))
+                .text("service_id", before.iter().map(|it| batches[it.0].service_id.as_str()))
+                .long("position", before.iter().map(|(_, before)| *before)),
+        );
+        let rows: Vec<(i64, Option<i64>, Option<i64>)> = connection.load_tuples(&statement)?;
+        for (number, batch_seq, position) in rows {
+            let number = usize::try_from(number).map_err(StoreError::corrupt)?;
+            found.extend(batch_seq.zip(position).map(|newest| (number, newest)));
         }
     }
     Ok(found)
@@ -220,27 +225,3 @@ const SOURCES: [&str; 2] = [
           order by s.position desc limit 1) as position
      from {x}",
 ];
-
-fn find_statement<'a>(
-    sql: &'static str,
-    batches: &'a [PositionedBatch],
-    before: &[(usize, i64)],
-) -> Statement<'a> {
-    Statement::new(sql).rows(
-        Rows::default()
-            .long("number", before.iter().map(|(number, _)| number_of(*number)))
-            .text(
-                "service_id",
-                before.iter().map(|(number, _)| batches[*number].service_id.as_str()),
-            )
-            .long("position", before.iter().map(|(_, before)| *before)),
-    )
-}
-
-result_row! {
-    struct NewestRow {
-        number: i64,
-        batch_seq: Option<i64>,
-        position: Option<i64>,
-    }
-}

@@ -21,8 +21,7 @@ pub(crate) fn find_locked(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of v, s skip locked");
+    let lock = connection.dialect().locking("for update of v, s skip locked");
     let lock_free = Statement::new(format!(
         "-- lock_free_services
          select v.service_id, cast(1 as bigint) as lanes from {{x}}

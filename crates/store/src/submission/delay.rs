@@ -94,21 +94,17 @@ pub(super) fn read_delays(
     if batches.is_empty() {
         return Ok(HashMap::new());
     }
-    let statement = read_delays_statement(batches);
-    let rows: Vec<BatchDelayRow> = store.pools.read()?.load(&statement)?;
-    rows.into_iter()
-        .map(|row| Ok(((service_id(&row.service_id)?, batch_id(&row.batch_id)?), row.delay)))
-        .collect()
-}
-
-fn read_delays_statement(batches: &BTreeSet<BatchKey>) -> Statement<'_> {
-    Statement::new(format!(
+    let statement = Statement::new(format!(
         "-- read_delays
          select s.service_id, s.batch_id, {DELAY_COLUMNS}
          from {{x}} join lanes s on s.service_id = x.service_id
          where s.batch_id = x.batch_id"
     ))
-    .rows(key_rows(batches))
+    .rows(key_rows(batches));
+    let rows: Vec<BatchDelayRow> = store.pools.read()?.load(&statement)?;
+    rows.into_iter()
+        .map(|row| Ok(((service_id(&row.service_id)?, batch_id(&row.batch_id)?), row.delay)))
+        .collect()
 }
 
 result_row! {

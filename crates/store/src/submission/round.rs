@@ -49,12 +49,23 @@ impl RoundStore for ClaimStore {
     fn ready_services(
         &self,
         after: Option<&ServiceId>,
-        limit: usize,
+        count: usize,
     ) -> BatchResult<Vec<ServiceId>> {
         let store = &self.store;
         let (instance, now) = (self.instance(), store.now().as_micros());
         let after = after.map_or("", ServiceId::as_str);
-        let statement = ready_services_statement(instance.as_str(), now, after, limit);
+        let (ready, claimed) = (is_ready("s"), takeable_by("s"));
+        let statement = Statement::new(format!(
+            "-- ready_services
+         select distinct s.service_id from lanes s
+         where {ready} and s.service_id > ? and {claimed}
+         order by s.service_id limit ?"
+        ))
+        .long(/* next_try_at */ now)
+        .long(/* since */ now.saturating_add(AHEAD))
+        .text(after)
+        .text(/* claimant */ instance.as_str())
+        .long(limit(count));
         let rows: Vec<ServiceRow> = store.pools.read()?.load(&statement)?;
         Ok(rows.iter().filter_map(|row| store.unreadable.read(row.name())).collect())
     }
@@ -159,26 +170,6 @@ fn take(
     let events: Vec<NewEvent> = rows.iter().filter_map(event).collect();
     insert_events(connection, store.scheduler.events(), &events, Timestamp::from_micros(now))?;
     rows.into_iter().map(TakenRow::into_taken).collect()
-}
-
-fn ready_services_statement<'a>(
-    instance: &'a str,
-    now: i64,
-    after: &'a str,
-    count: usize,
-) -> Statement<'a> {
-    let (ready, claimed) = (is_ready("s"), takeable_by("s"));
-    Statement::new(format!(
-        "-- ready_services
-         select distinct s.service_id from lanes s
-         where {ready} and s.service_id > ? and {claimed}
-         order by s.service_id limit ?"
-    ))
-    .long(/* next_try_at */ now)
-    .long(/* since */ now.saturating_add(AHEAD))
-    .text(after)
-    .text(/* claimant */ instance)
-    .long(limit(count))
 }
 
 /// Marks batches as submitted and reads their bytes in one statement, while the lease of the
@@ -372,26 +363,8 @@ fn load_lanes(
     now: i64,
     shares: &[ServiceShare],
 ) -> Result<HashMap<ServiceId, Vec<Candidate>>, StoreError> {
-    let statement = candidates_statement(instance, now, shares);
-    let rows: Vec<CandidateRow> = connection.load(&statement)?;
-    let mut lanes: HashMap<ServiceId, Vec<Candidate>> = HashMap::new();
-    for row in rows {
-        let candidate = row.read()?;
-        lanes.entry(candidate.service_id.clone()).or_default().push(candidate);
-    }
-    for of_service in lanes.values_mut() {
-        of_service.sort_unstable_by_key(|lane| lane.position);
-    }
-    Ok(lanes)
-}
-
-fn candidates_statement<'a>(
-    instance: &'a str,
-    now: i64,
-    shares: &'a [ServiceShare],
-) -> Statement<'a> {
     let ready = is_ready("h");
-    Statement::new(
+    let statement = Statement::new(
         format!(
             "-- round_candidates
              select h.service_id, h.lane, h.batch_seq, coalesce(h.position, h.created_at) as position,
@@ -409,7 +382,17 @@ fn candidates_statement<'a>(
     .long(/* next_try_at */ now)
     .long(/* since */ now.saturating_add(AHEAD))
     .rows(service_rows(shares.iter().map(|share| &share.service_id)).in_chunks())
-    .text(/* claimant */ instance)
+    .text(/* claimant */ instance);
+    let rows: Vec<CandidateRow> = connection.load(&statement)?;
+    let mut lanes: HashMap<ServiceId, Vec<Candidate>> = HashMap::new();
+    for row in rows {
+        let candidate = row.read()?;
+        lanes.entry(candidate.service_id.clone()).or_default().push(candidate);
+    }
+    for of_service in lanes.values_mut() {
+        of_service.sort_unstable_by_key(|lane| lane.position);
+    }
+    Ok(lanes)
 }
 
 result_row! {

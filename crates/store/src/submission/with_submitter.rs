@@ -29,7 +29,17 @@ pub(crate) fn find_with_submitter(
     let mut found = Vec::new();
     let mut after = (String::new(), 0);
     loop {
-        let statement = find_with_submitter_statement(instance, &after);
+        let (with_submitter, claimed) = (with_submitter("s"), claimed_by("s"));
+        let statement = Statement::new(format!(
+            "-- find_with_submitter
+         select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
+         where s.busy and {with_submitter}
+             and (s.service_id, s.lane) > (?, ?) and {claimed}
+         order by s.service_id, s.lane limit {STEP}"
+        ))
+        .text(&after.0)
+        .long(after.1.into())
+        .text(/* claimant */ instance);
         let rows: Vec<SubmittedRow> = store.pools.read()?.load(&statement)?;
         let Some(last) = rows.last() else { return Ok(found) };
         after = (last.attempt.service_id.clone(), last.lane);
@@ -80,20 +90,6 @@ pub(crate) fn owner_lost(
         error: Some("the submitter stopped before it reported an outcome".to_owned()),
         ..Change::new(service_id, batch_id, Event::OwnerLost { attempt })
     }
-}
-
-fn find_with_submitter_statement<'a>(instance: &'a str, after: &'a (String, i32)) -> Statement<'a> {
-    let (with_submitter, claimed) = (with_submitter("s"), claimed_by("s"));
-    Statement::new(format!(
-        "-- find_with_submitter
-         select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
-         where s.busy and {with_submitter}
-             and (s.service_id, s.lane) > (?, ?) and {claimed}
-         order by s.service_id, s.lane limit {STEP}"
-    ))
-    .text(&after.0)
-    .long(after.1.into())
-    .text(/* claimant */ instance)
 }
 
 result_row! {
