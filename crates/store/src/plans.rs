@@ -31,7 +31,7 @@ use grid_batch_core::batches::{
     AddOutcome, Change, ClientId, Decision, Event, FormatError, IntakeStore, LedgerStatus,
     NewBatch, RetentionStore, SignerId,
 };
-use grid_batch_core::claims::{ClaimKeeper, InstanceId};
+use grid_batch_core::claims::{ClaimKeeper, InstanceId, StatePauseStore};
 use grid_batch_core::events::Recorded;
 use grid_batch_core::evidence::{LedgerQuestionStore, Resolution};
 use grid_batch_core::ledger::{

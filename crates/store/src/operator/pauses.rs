@@ -258,9 +258,8 @@ impl ServicePauseRow {
     }
 }
 
-impl ClaimStore {
-    /// The claimed services that are paused because their nodes have different states.
-    pub fn services_with_different_states(&self) -> Result<Vec<ServiceId>, StoreError> {
+impl StatePauseStore for ClaimStore {
+    fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>> {
         // There are few such services, so this must not use the index of claims.
         let query = service_id_claims::table
             .filter(service_id_claims::states_differ_at.is_not_null())
@@ -270,18 +269,12 @@ impl ClaimStore {
         let instance = self.instance();
         let is_own = |claimant: &Option<String>| claimant.as_deref() == Some(instance.as_str());
         let own = found.iter().filter(|(_, claimant)| is_own(claimant));
-        own.map(|(name, _)| service_id(name)).collect()
+        Ok(own.map(|(name, _)| service_id(name)).collect::<Result<_, _>>()?)
     }
 
-    /// Begins or ends the pause of a claimed service whose nodes have different states. It is independent of an
-    /// operator's pause. Returns whether anything changed.
-    ///
-    /// While it lasts, no batch of the service is taken, and operators cannot cause one to be submitted again.
-    pub fn set_states_differ(
-        &self,
-        service_id: &ServiceId,
-        differ: bool,
-    ) -> Result<bool, StoreError> {
+    /// The pause is independent of an operator's. While it lasts, no batch of the service is taken, and operators cannot
+    /// cause one to be submitted again.
+    fn set_states_differ(&self, service_id: &ServiceId, differ: bool) -> BatchResult<bool> {
         let statement = if differ {
             let now = self.store.now().as_micros();
             Statement::new(
@@ -305,16 +298,6 @@ impl ClaimStore {
         let instance = self.instance();
         let statement = statement.text(service_id.as_str()).text(instance.as_str());
         Ok(self.store.pools.write()?.execute(&statement)? > 0)
-    }
-}
-
-impl StatePauseStore for ClaimStore {
-    fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>> {
-        Ok(self.services_with_different_states()?)
-    }
-
-    fn set_states_differ(&self, service_id: &ServiceId, differ: bool) -> BatchResult<bool> {
-        Ok(self.set_states_differ(service_id, differ)?)
     }
 }
 
