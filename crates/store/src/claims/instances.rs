@@ -19,7 +19,7 @@ use crate::{
     sql::{
         ClaimOptions, ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
         claim_handle::micros, error::ClaimError, file_lock::FileLock, find_locked::forget_unlocked,
-        result_row, rows::confirmed_ledger,
+        rows::confirmed_ledger,
     },
     submission,
 };
@@ -229,8 +229,8 @@ fn renew(
     .text(instance.as_str());
     let mut connection = store.pools.write()?;
     restored::check(&mut connection, &store.last_seen, store.scheduler.events(), store.clock())?;
-    let rows: Vec<RenewalRow> = connection.load(&statement)?;
-    let Some(RenewalRow { renewals, draining }) = rows.into_iter().next() else { return Ok(None) };
+    let rows: Vec<(i64, bool)> = connection.load_tuples(&statement)?;
+    let Some((renewals, draining)) = rows.into_iter().next() else { return Ok(None) };
     store.last_seen.renewed(instance.as_str(), renewals);
     Ok(Some(Renewed { draining }))
 }
@@ -252,7 +252,7 @@ pub(super) fn lock_live_instance(
         ),
     )
     .text(instance.as_str());
-    Ok(!connection.load::<LeaseRow>(&statement)?.is_empty())
+    Ok(!connection.load_tuples::<(String, i64)>(&statement)?.is_empty())
 }
 
 /// Removes the rows of instances past their full expiry that have no claims left.
@@ -361,12 +361,12 @@ fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, St
          select instance_id, expiry_1 from instances where name = ?",
     )
     .text(name);
-    let rows: Vec<LeaseRow> = connection.load(&statement)?;
+    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
     Ok(match rows.first() {
-        Some(row) => ClaimError::NameInUse {
+        Some((holder, expiry)) => ClaimError::NameInUse {
             name: name.to_owned(),
-            holder: InstanceId::new(&row.instance_id),
-            until: Timestamp::from_micros(row.expiry_1),
+            holder: InstanceId::new(holder),
+            until: Timestamp::from_micros(*expiry),
         }
         .into(),
         None => {
@@ -374,18 +374,4 @@ fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, St
             StoreError::Locked { source: cause.into() }
         }
     })
-}
-
-result_row! {
-    struct LeaseRow {
-        instance_id: String,
-        expiry_1: i64,
-    }
-}
-
-result_row! {
-    struct RenewalRow {
-        renewals: i64,
-        draining: bool,
-    }
 }

@@ -92,12 +92,12 @@ fn find_sources(connection: &mut Connection) -> Result<Vec<ClaimSource>, StoreEr
          select i.instance_id, i.expiry_2 <= {clock} as fully_expired from instances i
          where i.expiry_1 <= {clock} {lock}"
     ));
-    let expired: Vec<ExpiredRow> = connection.load(&statement)?;
-    let source = |row: ExpiredRow| {
-        if row.fully_expired {
-            ClaimSource::FullyExpired(row.instance_id)
+    let expired: Vec<(String, bool)> = connection.load_tuples(&statement)?;
+    let source = |(instance, fully_expired): (String, bool)| {
+        if fully_expired {
+            ClaimSource::FullyExpired(instance)
         } else {
-            ClaimSource::IdleExpired(row.instance_id)
+            ClaimSource::IdleExpired(instance)
         }
     };
     Ok([ClaimSource::Unclaimed].into_iter().chain(expired.into_iter().map(source)).collect())
@@ -188,13 +188,6 @@ result_row! {
         live_claimant: Option<String>,
         #[diesel(embed)]
         service: ServiceRow,
-    }
-}
-
-result_row! {
-    struct ExpiredRow {
-        instance_id: String,
-        fully_expired: bool,
     }
 }
 

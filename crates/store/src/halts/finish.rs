@@ -226,15 +226,8 @@ fn find_open_behind(
     .long(after)
     .long(until)
     .long(limit(count));
-    let rows: Vec<OpenRow> = connection.load(&statement)?;
-    Ok(rows.iter().map(|row| (row.seq, service_id.clone(), row.created_at)).collect())
-}
-
-result_row! {
-    struct OpenRow {
-        seq: i64,
-        created_at: i64,
-    }
+    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
+    Ok(rows.into_iter().map(|(seq, created_at)| (seq, service_id.clone(), created_at)).collect())
 }
 
 result_row! {

@@ -227,10 +227,10 @@ fn load_lag(connection: &mut Connection, now: Timestamp) -> Result<LookupLag, St
              order by l.since limit ?) as r",
     )
     .long(MOST_COUNTED);
-    let rows: Vec<LagRow> = connection.load(&statement)?;
-    let lag = |row: &LagRow| LookupLag {
-        waiting: row.waiting.unsigned_abs(),
-        longest: row.since.map_or(Duration::ZERO, |since| now.since(Timestamp::from_micros(since))),
+    let rows: Vec<(i64, Option<i64>)> = connection.load_tuples(&statement)?;
+    let lag = |(waiting, since): &(i64, Option<i64>)| LookupLag {
+        waiting: waiting.unsigned_abs(),
+        longest: since.map_or(Duration::ZERO, |since| now.since(Timestamp::from_micros(since))),
     };
     Ok(rows.first().map(lag).unwrap_or_default())
 }
@@ -245,13 +245,6 @@ fn lookup_rows(lookups: &[Lookup]) -> Rows<'_> {
         .text("service_id", lookups.iter().map(|it| it.service_id.as_str()))
         .bytes("signer", lookups.iter().map(|it| it.signer.as_slice()))
         .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
-}
-
-result_row! {
-    struct LagRow {
-        waiting: i64,
-        since: Option<i64>,
-    }
 }
 
 /// How many signers take turns in one round of lookups.

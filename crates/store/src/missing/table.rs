@@ -277,10 +277,10 @@ fn load_incomplete(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
-    let rows: Vec<IncompleteRow> = connection.load(statement)?;
+    let rows: Vec<(i64, String)> = connection.load_tuples(statement)?;
     let incomplete: BTreeSet<IncompleteBatch> = rows
         .iter()
-        .map(|row| Ok((row.batch_seq, service_id(&row.service_id)?)))
+        .map(|(seq, service)| Ok((*seq, service_id(service)?)))
         .collect::<Result<_, StoreError>>()?;
     Ok(incomplete.into_iter().collect())
 }
@@ -347,13 +347,6 @@ pub(crate) fn end_holds(
          where batch_seq in (select x.batch_seq from {x}) and cause = 'MISSING_TRANSACTION'",
         Rows::default().long("batch_seq", seqs),
     )
-}
-
-result_row! {
-    struct IncompleteRow {
-        batch_seq: i64,
-        service_id: String,
-    }
 }
 
 result_row! {

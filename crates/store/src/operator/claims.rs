@@ -10,7 +10,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 
 use super::pauses::lock_pause_of_all;
 use crate::sql::{
-    Connection, Statement, Store, StoreError, result_row,
+    Connection, Statement, Store, StoreError,
     rows::{confirmed_ledger, limit, no_lane, service_id, with_submitter},
     schema::{instances as instance_rows, service_id_claims},
 };
@@ -139,8 +139,8 @@ pub(super) fn change_drain(
     ))
     .text(instance.as_str())
     .text(instance.as_str());
-    let rows: Vec<LockedInstanceRow> = connection.load(&statement)?;
-    let Some(LockedInstanceRow { instance_id, draining }) = rows.into_iter().next() else {
+    let rows: Vec<(String, bool)> = connection.load_tuples(&statement)?;
+    let Some((instance_id, draining)) = rows.into_iter().next() else {
         return Ok(ActionOutcome::NotFound);
     };
     let instance = InstanceId::new(instance_id);
@@ -191,13 +191,6 @@ fn has_other(connection: &mut Connection, instance: &InstanceId) -> Result<bool,
     .text(instance.as_str());
     let instances: Vec<i64> = connection.load_column(&statement)?;
     Ok(instances.iter().any(|count| *count > 0))
-}
-
-result_row! {
-    struct LockedInstanceRow {
-        instance_id: String,
-        draining: bool,
-    }
 }
 
 /// Ends the claim of a service, as its owner does at its shutdown, but not while a batch is with a submitter. Any

@@ -128,9 +128,8 @@ pub(crate) fn find_waiting_in_order(
     .long(after)
     .long(until)
     .long(limit(count));
-    let rows: Vec<PositionRow> = connection.load(&statement)?;
-    let positioned = |row: &PositionRow| Some((row.batch_seq, service_id.clone(), row.position?));
-    Ok(rows.iter().filter_map(positioned).collect())
+    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
+    Ok(rows.into_iter().map(|(seq, position)| (seq, service_id.clone(), position)).collect())
 }
 
 /// The positions of those of these batches that wait; `None` for one without a position.
@@ -138,13 +137,13 @@ pub(crate) fn load_positions(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<HashMap<i64, Option<i64>>, StoreError> {
-    let rows: Vec<PositionRow> = connection.load_rows(
+    let statement = Statement::new(
         "-- load_positions
          select w.batch_seq, w.position
          from {x} join waiting_batches w on w.batch_seq = x.batch_seq",
-        Rows::default().long("batch_seq", seqs),
-    )?;
-    Ok(rows.iter().map(|row| (row.batch_seq, row.position)).collect())
+    )
+    .rows(Rows::default().long("batch_seq", seqs));
+    Ok(connection.load_tuples(&statement)?.into_iter().collect())
 }
 
 /// Those of these batches that wait without a position.
@@ -255,12 +254,5 @@ result_row! {
     struct IncompleteCountRow {
         service_id: String,
         count: i64,
-    }
-}
-
-result_row! {
-    struct PositionRow {
-        batch_seq: i64,
-        position: Option<i64>,
     }
 }

@@ -7,7 +7,6 @@ use grid_batch_core::ServiceId;
 use super::{
     Connection, LockedRow, Statement, Store, StoreError,
     groups::SPLIT_LOCK_LIMIT,
-    result_row,
     rows::{service_id, service_rows},
 };
 
@@ -36,10 +35,11 @@ pub(crate) fn find_locked(
          from {x} join services v on v.service_id = x.service_id",
     );
     let mut read = |statement: Statement<'_>| {
-        let rows: Vec<LanesRow> = connection.load(&statement.rows(service_rows(services)))?;
+        let rows: Vec<(String, i64)> =
+            connection.load_tuples(&statement.rows(service_rows(services)))?;
         let mut lanes: BTreeMap<String, i64> = BTreeMap::new();
-        for row in rows {
-            *lanes.entry(row.service_id).or_default() += row.lanes;
+        for (service, count) in rows {
+            *lanes.entry(service).or_default() += count;
         }
         Ok::<_, StoreError>(lanes)
     };
@@ -84,7 +84,7 @@ fn can_lock(store: &Store, service: &ServiceId) -> Result<bool, StoreError> {
     ))
     .text(service.as_str());
     let locked = connection.transaction_with_lock_limit(SPLIT_LOCK_LIMIT, |connection| {
-        connection.load::<LanesRow>(&statement).map(drop)
+        connection.load_tuples::<(String, i64)>(&statement).map(drop)
     });
     match locked {
         Ok(()) => Ok(true),
@@ -109,12 +109,4 @@ pub(crate) fn forget_unlocked(store: &Store) -> Result<(), StoreError> {
     let free: Vec<&ServiceId> = services.difference(&locked).filter(looks_free).collect();
     store.locked.found_free(free);
     Ok(())
-}
-
-result_row! {
-    /// A service, and a number of its lanes.
-    struct LanesRow {
-        service_id: String,
-        lanes: i64,
-    }
 }

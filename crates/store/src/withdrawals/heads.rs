@@ -68,15 +68,7 @@ fn load_without_event(connection: &mut Connection) -> Result<Vec<(String, i64)>,
          order by n.service_id, n.nonce",
     )
     .text("");
-    let rows: Vec<WithoutEventRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().map(|row| (row.service_id, row.batch_seq)).collect())
-}
-
-result_row! {
-    struct WithoutEventRow {
-        service_id: String,
-        batch_seq: i64,
-    }
+    connection.load_tuples(&statement)
 }
 
 #[derive(Queryable, Selectable)]

@@ -258,8 +258,7 @@ pub(super) fn payable_owner(
     .bytes(id.as_bytes())
     .text(service_id.as_str())
     .long(nonce);
-    let rows: Vec<OwnerRow> = connection.load(&statement)?;
-    Ok(rows.first().map(|row| (row.withdrawal_seq, row.generation)))
+    Ok(connection.load_tuples(&statement)?.into_iter().next())
 }
 
 pub(super) fn find_nonce(
@@ -300,12 +299,5 @@ impl StoredNonceRow {
 
     pub(super) fn owner(&self) -> Option<Owner> {
         self.withdrawal_seq.zip(self.generation)
-    }
-}
-
-result_row! {
-    struct OwnerRow {
-        withdrawal_seq: i64,
-        generation: i32,
     }
 }
