@@ -6,7 +6,7 @@
 use grid_batch_core::Timestamp;
 
 use super::rows::GroupRow;
-use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
+use crate::sql::{Connection, Rows, Statement, StoreError};
 
 /// The commits that were visible at one moment. The default is the moment before the first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,9 +34,9 @@ impl Snapshot {
         let Some(query) = connection.dialect().snapshot_query() else {
             return Ok(Self { last_seq, last_visible: last_seq, ..Self::default() });
         };
-        let rows: Vec<SnapshotRow> = connection.load(&Statement::new(query))?;
+        let rows: Vec<(String, i64)> = connection.load_tuples(&Statement::new(query))?;
         let (text, last_visible) =
-            rows.first().map_or(("", 0), |row| (row.snapshot.as_str(), row.last_visible));
+            rows.first().map_or(("", 0), |(text, last)| (text.as_str(), *last));
         let snapshot = Self::parse(text);
         let snapshot = snapshot.ok_or_else(|| StoreError::corrupt(format!("a snapshot {text}")))?;
         Ok(Self { last_seq, last_visible, ..snapshot })
@@ -94,13 +94,6 @@ pub(crate) fn begin_generation(
          update event_groups set xid = null where xid >= {first_invisible}"
     );
     connection.execute(&Statement::new(show)).map(drop)
-}
-
-result_row! {
-    struct SnapshotRow {
-        snapshot: String,
-        last_visible: i64,
-    }
 }
 
 #[cfg(test)]

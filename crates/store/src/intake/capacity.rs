@@ -5,7 +5,7 @@ use grid_batch_core::batches::{BatchConflict, NewBatch, SignerId};
 use super::CreatedAtAllocator;
 use crate::{
     missing::limit_of,
-    sql::{Connection, Rows, StoreError, intake_limits::IntakeLimits, result_row},
+    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits, result_row},
 };
 
 /// How much may still be added to the services of some batches. The locks of the services ensure that the numbers of
@@ -152,15 +152,15 @@ fn count_ended(
     if services.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows: Vec<EndedRow> = connection.load_rows(
+    let statement = Statement::new(
         "-- count_ended_of_lanes
          select s.service_id, s.ended from {x} join lanes s on s.service_id = x.service_id",
-        Rows::default().text("service_id", services.iter().copied()),
-    )?;
+    )
+    .rows(Rows::default().text("service_id", services.iter().copied()));
+    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
     let mut ended: HashMap<String, u64> = HashMap::new();
-    for row in rows {
-        *ended.entry(row.service_id).or_default() +=
-            u64::try_from(row.ended).map_err(StoreError::corrupt)?;
+    for (service, count) in rows {
+        *ended.entry(service).or_default() += u64::try_from(count).map_err(StoreError::corrupt)?;
     }
     Ok(ended)
 }
@@ -180,13 +180,6 @@ fn count_new_services(
         Ok(NewServiceCounts::default())
     } else {
         count_of_signers(connection, &signers)
-    }
-}
-
-result_row! {
-    struct EndedRow {
-        service_id: String,
-        ended: i64,
     }
 }
 

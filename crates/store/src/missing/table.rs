@@ -9,7 +9,7 @@ use super::lookups;
 use crate::{
     scheduling::Missing,
     sql::{
-        Connection, Rows, Statement, StoreError, result_row,
+        Connection, Rows, Statement, StoreError,
         rows::{batch_id, limit, same_transaction, service_id},
     },
 };
@@ -72,19 +72,22 @@ pub(crate) fn count_of_signers(
         return Ok(BTreeMap::new());
     }
     let signers: Vec<SignerId> = signers.iter().copied().collect();
-    let rows: Vec<MissingCountRow> = connection.load_rows(
+    let statement = Statement::new(
         "-- count_missing_of_signers
          select x.number, (
              select count(*) from missing_transactions m
              where m.signer = x.signer and m.found_at is null) as count
          from {x}",
+    )
+    .rows(
         Rows::default()
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
-    )?;
-    let count = |row: MissingCountRow| {
-        let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));
-        Some((*signer?, row.count.unsigned_abs()))
+    );
+    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
+    let count = |(number, count): (i64, i64)| {
+        let signer = usize::try_from(number).ok().and_then(|number| signers.get(number));
+        Some((*signer?, count.unsigned_abs()))
     };
     Ok(rows.into_iter().filter_map(count).collect())
 }
@@ -347,11 +350,4 @@ pub(crate) fn end_holds(
          where batch_seq in (select x.batch_seq from {x}) and cause = 'MISSING_TRANSACTION'",
         Rows::default().long("batch_seq", seqs),
     )
-}
-
-result_row! {
-    struct MissingCountRow {
-        number: i64,
-        count: i64,
-    }
 }

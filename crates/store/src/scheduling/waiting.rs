@@ -166,15 +166,16 @@ pub(crate) fn count_incomplete(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
 ) -> Result<BTreeMap<ServiceId, u64>, StoreError> {
-    let rows: Vec<IncompleteCountRow> = connection.load_rows(
+    let statement = Statement::new(
         "-- count_incomplete_of_services
          select x.service_id, (
              select count(*) from waiting_batches w
              where w.service_id = x.service_id and w.position is null) as count
          from {x}",
-        service_rows(services),
-    )?;
-    rows.iter().map(|row| Ok((service_id(&row.service_id)?, row.count.unsigned_abs()))).collect()
+    )
+    .rows(service_rows(services));
+    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
+    rows.iter().map(|(service, count)| Ok((service_id(service)?, count.unsigned_abs()))).collect()
 }
 
 result_row! {
@@ -248,11 +249,4 @@ fn load_first(
 ) -> Result<Vec<WaitingRow>, StoreError> {
     let statement = Statement::new(sql);
     connection.load(&statement.text(service_id.as_str()).long(limit(count)))
-}
-
-result_row! {
-    struct IncompleteCountRow {
-        service_id: String,
-        count: i64,
-    }
 }

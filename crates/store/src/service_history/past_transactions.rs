@@ -3,9 +3,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use grid_batch_core::{ItemId, ServiceId};
 use sha2::{Digest, Sha256};
 
-use crate::sql::{
-    Connection, Rows, Statement, Store, StoreError, result_row, rows::batch_id as header_id,
-};
+use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::batch_id as header_id};
 
 type TransactionKey = [u8; 16];
 
@@ -42,14 +40,15 @@ pub(crate) fn keep_past_transactions(
     if seqs.is_empty() {
         return Ok(());
     }
-    let rows: Vec<CommittedTransactionRow> = connection.load_rows(
+    let statement = Statement::new(
         "-- transactions_to_keep
          select t.batch_seq, t.transaction_id from {x} join transactions t on t.batch_seq = x.seq",
-        Rows::default().long("seq", seqs),
-    )?;
-    let key = |row: &CommittedTransactionRow| {
-        let service = committed.get(&row.batch_seq).map_or("", String::as_str);
-        Ok(transaction_key(service, &header_id(&row.transaction_id)?))
+    )
+    .rows(Rows::default().long("seq", seqs));
+    let rows: Vec<(i64, Vec<u8>)> = connection.load_tuples(&statement)?;
+    let key = |(batch_seq, transaction_id): &(i64, Vec<u8>)| {
+        let service = committed.get(batch_seq).map_or("", String::as_str);
+        Ok(transaction_key(service, &header_id(transaction_id)?))
     };
     let keys = rows.iter().map(key).collect::<Result<_, StoreError>>()?;
     insert_keys(connection, keys)
@@ -93,11 +92,4 @@ fn transaction_key(service_id: &str, transaction: &ItemId) -> TransactionKey {
     let hash = Sha256::new().chain_update(transaction.as_bytes()).chain_update(service_id);
     let hash: [u8; 32] = hash.finalize().into();
     std::array::from_fn(|at| hash[at])
-}
-
-result_row! {
-    struct CommittedTransactionRow {
-        batch_seq: i64,
-        transaction_id: Vec<u8>,
-    }
 }

@@ -202,17 +202,18 @@ fn count_open(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let rows: Vec<OpenWithdrawalsRow> = connection.load_rows(
+    let statement = Statement::new(
         "-- open_of_gas_admins
          select v.service_id, v.added - (
              select cast(coalesce(sum(s.ended), 0) as bigint) from lanes s
              where s.service_id = v.service_id) as open
          from {x} join services v on v.service_id = x.service_id",
-        service_rows(services),
-    )?;
-    for row in rows {
-        if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?) {
-            queue.open = whole(row.open)?;
+    )
+    .rows(service_rows(services));
+    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
+    for (service, open) in rows {
+        if let Some(queue) = queues.get_mut(&service_id(&service)?) {
+            queue.open = whole(open)?;
             queue.waiting = queue.open;
         }
     }
@@ -241,19 +242,20 @@ fn add_oldest(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let rows: Vec<OldestRow> = connection.load_rows(
+    let statement = Statement::new(
         "-- lanes_of_gas_admins
          select s.service_id, s.created_at, s.last_error
          from {x} join lanes s on s.service_id = x.service_id
          where s.batch_seq is not null order by s.service_id, s.created_at",
-        service_rows(services),
-    )?;
-    for row in rows {
-        if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?)
+    )
+    .rows(service_rows(services));
+    let rows: Vec<(String, i64, Option<String>)> = connection.load_tuples(&statement)?;
+    for (service, created_at, last_error) in rows {
+        if let Some(queue) = queues.get_mut(&service_id(&service)?)
             && queue.oldest_scheduled_at.is_none()
         {
-            queue.oldest_scheduled_at = Some(Timestamp::from_micros(row.created_at));
-            queue.last_error = row.last_error;
+            queue.oldest_scheduled_at = Some(Timestamp::from_micros(created_at));
+            queue.last_error = last_error;
         }
     }
     Ok(())
@@ -279,21 +281,6 @@ fn add_last_failures(
         }
     }
     Ok(())
-}
-
-result_row! {
-    struct OpenWithdrawalsRow {
-        service_id: String,
-        open: i64,
-    }
-}
-
-result_row! {
-    struct OldestRow {
-        service_id: String,
-        created_at: i64,
-        last_error: Option<String>,
-    }
 }
 
 result_row! {
