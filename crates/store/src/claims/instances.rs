@@ -78,8 +78,8 @@ impl ClaimKeeper for ClaimStore {
     fn renew(&self) -> BatchResult<bool> {
         let store = &self.store;
         let renewed = renew(store, &self.instance(), &self.options)?;
-        if let Some(Renewed { draining }) = &renewed {
-            self.draining.store(*draining, Relaxed);
+        if let Some(draining) = renewed {
+            self.draining.store(draining, Relaxed);
         }
         store.measure_clock()?;
         forget_unlocked(store)?;
@@ -154,17 +154,34 @@ fn register(
         let rules = store.scheduler.rules().to_string();
         let registrations = count_registration(connection, &rules)?;
         if let Some(name) = &options.name {
-            connection.execute(&expire_earlier_run(dialect, name))?;
+            let clock = dialect.clock();
+            let expire = Statement::new(format!(
+                "-- expire_earlier_run
+                 update instances set name = null, expiry_1 = 0, expiry_2 = 0
+                 where name = ? and expiry_1 <= {clock}"
+            ));
+            connection.execute(&expire.text(name))?;
         }
         if exclusive {
-            connection.execute(&expire_all_instances())?;
+            connection.execute(&Statement::new(
+                "-- expire_all_instances
+                 update instances set name = null, expiry_1 = 0, expiry_2 = 0",
+            ))?;
         }
         let inserted = connection.execute(&insert_instance(dialect, &instance, options))?;
         match &options.name {
             Some(name) if inserted == 0 => return Err(name_in_use(connection, name)?),
             _ => {}
         }
-        connection.execute(&take_on_pause(&instance))?;
+        // The new instance is paused if all services are. Pausing all services and counting registrations both lock the
+        // row of `database_state`, so no instance is missed.
+        let take_on_pause = Statement::new(
+            "-- take_on_pause
+             update instances set paused = true
+             where instance_id = ? and exists (
+                 select 1 from database_state d where d.id = 1 and d.paused_at is not null)",
+        );
+        connection.execute(&take_on_pause.text(instance.as_str()))?;
         if let Some(former) = former {
             if let Some(ledger) = &former.ledger {
                 ledger::confirm(connection, &instance, ledger, store.now())?;
@@ -202,18 +219,13 @@ impl FormerInstance {
     }
 }
 
-/// A lease that was extended.
-struct Renewed {
-    /// Whether an operator has requested that the instance release its services.
-    draining: bool,
-}
-
-/// Extends the lease of an instance. `None`: another instance has expired it.
+/// Extends the lease of an instance, and returns whether an operator has requested that it release its services.
+/// `None`: another instance has expired it.
 fn renew(
     store: &Store,
     instance: &InstanceId,
     options: &ClaimOptions,
-) -> Result<Option<Renewed>, StoreError> {
+) -> Result<Option<bool>, StoreError> {
     let clock = store.dialect().clock();
     // The clock is read only once, because with two reads the expiries could be in the wrong order.
     let statement = Statement::new(format!(
@@ -232,7 +244,7 @@ fn renew(
     let rows: Vec<(i64, bool)> = connection.load_tuples(&statement)?;
     let Some((renewals, draining)) = rows.into_iter().next() else { return Ok(None) };
     store.last_seen.renewed(instance.as_str(), renewals);
-    Ok(Some(Renewed { draining }))
+    Ok(Some(draining))
 }
 
 /// Whether the instance may take services: it is not past its idle expiry, does not drain, and has confirmed its
@@ -290,23 +302,6 @@ fn unique_id(name: Option<&str>) -> String {
     }
 }
 
-fn expire_earlier_run(dialect: Dialect, name: &str) -> Statement<'_> {
-    let clock = dialect.clock();
-    Statement::new(format!(
-        "-- expire_earlier_run
-         update instances set name = null, expiry_1 = 0, expiry_2 = 0
-         where name = ? and expiry_1 <= {clock}"
-    ))
-    .text(name)
-}
-
-fn expire_all_instances<'a>() -> Statement<'a> {
-    Statement::new(
-        "-- expire_all_instances
-         update instances set name = null, expiry_1 = 0, expiry_2 = 0",
-    )
-}
-
 fn insert_instance<'a>(
     dialect: Dialect,
     instance: &'a InstanceId,
@@ -327,18 +322,6 @@ fn insert_instance<'a>(
             .long("expiry_1", [micros(options.idle_expiry)])
             .long("expiry_2", [micros(options.full_expiry)]),
     )
-}
-
-/// Pauses a new instance if all services are paused. Pausing all services and counting registrations both lock the row
-/// of `database_state`, so no instance is missed.
-fn take_on_pause<'a>(instance: &'a InstanceId) -> Statement<'a> {
-    Statement::new(
-        "-- take_on_pause
-         update instances set paused = true
-         where instance_id = ? and exists (
-             select 1 from database_state d where d.id = 1 and d.paused_at is not null)",
-    )
-    .text(instance.as_str())
 }
 
 /// Records the rules of the instance, which commands on the database follow. Returns how often any instance has

@@ -8,7 +8,7 @@ use super::takeable::TakeableService;
 use crate::{
     batch::{AttemptLog, fill, record_locked},
     sql::{
-        Connection, Rows, Statement, Store, StoreError, result_row,
+        Connection, Rows, Statement, Store, StoreError,
         rows::{AttemptRow, service_id, service_rows, with_submitter},
     },
     submission::owner_lost,
@@ -76,16 +76,20 @@ fn change_claimant(
     )
     .text(instance.as_str())
     .rows(service_rows(services));
-    let rows: Vec<ClaimRow> = connection.load(&change_claimant)?;
+    let rows: Vec<(String, i64)> = connection.load_tuples(&change_claimant)?;
     connection.execute_rows(
         "-- raise_epochs
          update lanes as s set epoch = x.epoch
          from {x} where s.service_id = x.service_id",
         Rows::default()
-            .text("service_id", rows.iter().map(|row| row.service_id.as_str()))
-            .long("epoch", rows.iter().map(|row| row.epoch)),
+            .text("service_id", rows.iter().map(|(service, _)| service.as_str()))
+            .long("epoch", rows.iter().map(|(_, epoch)| *epoch)),
     )?;
-    rows.iter().map(ClaimRow::read).collect()
+    let claim = |(service, epoch): &(String, i64)| {
+        let epoch = u64::try_from(*epoch).map_err(StoreError::corrupt)?;
+        Ok(Claim { service_id: service_id(service)?, epoch })
+    };
+    rows.iter().map(claim).collect()
 }
 
 /// Fills the lanes of the taken services, because their strategy may have changed.
@@ -118,18 +122,4 @@ fn put_in_doubt(
         .filter(|(_, outcome)| *outcome == in_doubt)
         .map(|(change, _)| (change.service_id.clone(), change.batch_id))
         .collect())
-}
-
-result_row! {
-    struct ClaimRow {
-        service_id: String,
-        epoch: i64,
-    }
-}
-
-impl ClaimRow {
-    fn read(&self) -> Result<Claim, StoreError> {
-        let epoch = u64::try_from(self.epoch).map_err(StoreError::corrupt)?;
-        Ok(Claim { service_id: service_id(&self.service_id)?, epoch })
-    }
 }

@@ -10,7 +10,7 @@ use crate::{
     events::{NewEvent, insert_events},
     scheduling::{PositionedBatch, add_waiting},
     service_history::insert_declared_new,
-    sql::{Connection, Rows, Statement, Store, StoreError, result_row},
+    sql::{Connection, Rows, Statement, Store, StoreError},
 };
 
 /// Inserts new batches at the end of the queues of their services, and returns their `seq`.
@@ -71,9 +71,9 @@ fn insert_rows<'a>(
     let dated: Vec<(&NewBatch, Timestamp)> =
         batches.iter().map(|batch| (*batch, created_at.next(batch.service_id.as_str()))).collect();
     created_at.open_services(connection)?;
-    let rows: Vec<InsertedBatchRow> = connection.load(&insert_batches(&dated))?;
+    let rows: Vec<(i64, String, i64)> = connection.load_tuples(&insert_batches(&dated))?;
     let seqs: HashMap<(&str, i64), i64> =
-        rows.iter().map(|row| ((row.service_id.as_str(), row.created_at), row.seq)).collect();
+        rows.iter().map(|(seq, service, at)| ((service.as_str(), *at), *seq)).collect();
     let inserted = dated
         .into_iter()
         .map(|(batch, created_at)| {
@@ -232,13 +232,5 @@ impl InsertedBatch<'_> {
             position: self.created_at.as_micros(),
             access: access.unwrap_or_else(DeclaredAccess::everything),
         }
-    }
-}
-
-result_row! {
-    struct InsertedBatchRow {
-        seq: i64,
-        service_id: String,
-        created_at: i64,
     }
 }

@@ -16,7 +16,6 @@ use crate::{
     sql::{
         ClaimStore, Connection, Statement, Store, StoreError,
         query::single_count,
-        result_row,
         rows::{service_id, time},
         schema::{database_state, service_id_claims},
     },
@@ -39,15 +38,16 @@ pub(super) fn change_pause(
          where c.service_id = ? {lock}"
     ))
     .text(service_id.as_str());
-    let rows: Vec<ServicePauseRow> = connection.load(&statement)?;
-    let Some(pause) = rows.into_iter().next() else { return Ok(ActionOutcome::NotFound) };
-    if let Err(refusal) = check(verb, pause.by_operator()) {
-        return Ok(ActionOutcome::Refused(match pause.states_differ_at {
+    let rows: Vec<(Option<i64>, Option<i64>)> = connection.load_tuples(&statement)?;
+    let Some((paused_at, differ_at)) = rows.into_iter().next() else {
+        return Ok(ActionOutcome::NotFound);
+    };
+    if let Err(refusal) = check(verb, by_operator(paused_at, differ_at)) {
+        return Ok(ActionOutcome::Refused(match differ_at {
             Some(_) if verb == OperatorVerb::Resume => ActionRefusal::StatesDiffer,
             _ => refusal,
         }));
     }
-    let differ_at = pause.states_differ_at;
     let statement = match verb {
         OperatorVerb::Pause => Statement::new(
             "-- pause
@@ -195,8 +195,7 @@ impl Store {
             connection.load_query("pauses", query)?;
         for (name, paused_at, states_differ_at) in own {
             let service_id = service_id(&name)?;
-            let row = ServicePauseRow { paused_at, states_differ_at };
-            let by_operator = match row.by_operator() {
+            let by_operator = match by_operator(paused_at, states_differ_at) {
                 Some(since) => {
                     let target = OperatorTarget::Service(service_id.clone());
                     Some(pause(&mut connection, target, since)?)
@@ -240,22 +239,13 @@ pub(super) fn count_paused(connection: &mut Connection) -> Result<(u64, bool), S
                 .or(service_id_claims::paused_at.ne(service_id_claims::states_differ_at)),
         )
         .select(count(service_id_claims::service_id));
-    let services: Vec<i64> = connection.load_query("paused_services", services)?;
-    Ok((single_count(&services)?, all_paused(connection)?.is_some()))
+    let services = single_count(&connection.load_query("paused_services", services)?)?;
+    Ok((services, all_paused(connection)?.is_some()))
 }
 
-result_row! {
-    struct ServicePauseRow {
-        paused_at: Option<i64>,
-        states_differ_at: Option<i64>,
-    }
-}
-
-impl ServicePauseRow {
-    /// Since when an operator has paused the service.
-    fn by_operator(&self) -> Option<i64> {
-        self.paused_at.filter(|at| self.states_differ_at != Some(*at))
-    }
+/// Since when an operator has paused a service.
+fn by_operator(paused_at: Option<i64>, states_differ_at: Option<i64>) -> Option<i64> {
+    paused_at.filter(|at| states_differ_at != Some(*at))
 }
 
 impl StatePauseStore for ClaimStore {
@@ -318,6 +308,5 @@ pub(super) fn count_different_states(connection: &mut Connection) -> Result<u64,
     let query = service_id_claims::table
         .filter(service_id_claims::states_differ_at.is_not_null())
         .select(count(service_id_claims::service_id));
-    let found: Vec<i64> = connection.load_query("count_different_states", query)?;
-    single_count(&found)
+    single_count(&connection.load_query("count_different_states", query)?)
 }

@@ -1,7 +1,7 @@
 use grid_batch_core::{ItemId, ServiceId};
 
 use crate::sql::{
-    Statement, Store, StoreError, result_row,
+    Statement, Store, StoreError,
     rows::{batch_id, claimed_by, service_id, service_rows},
 };
 
@@ -15,15 +15,17 @@ pub(super) fn next_batches(
     let mut connection = store.pools.read()?;
     let mut rows: Vec<NextRow> = Vec::new();
     if store.scheduler.keeps_positions() {
-        rows.extend(connection.load::<NextRow>(&next_dependents_statement(instance, services))?);
+        rows.extend(
+            connection.load_tuples::<NextRow>(&next_dependents_statement(instance, services))?,
+        );
         for service in services {
             let statement = next_free_batches_statement(instance, service);
-            rows.extend(connection.load::<NextRow>(&statement)?);
+            rows.extend(connection.load_tuples::<NextRow>(&statement)?);
         }
     } else {
-        rows.extend(connection.load::<NextRow>(&statement)?);
+        rows.extend(connection.load_tuples::<NextRow>(&statement)?);
     }
-    rows.iter().map(|row| Ok((service_id(&row.service_id)?, batch_id(&row.batch_id)?))).collect()
+    rows.iter().map(|(service, id)| Ok((service_id(service)?, batch_id(id)?))).collect()
 }
 
 /// Limit on the number of batches of a service in one request.
@@ -88,9 +90,5 @@ fn next_free_batches_statement<'a>(instance: &'a str, service: &'a ServiceId) ->
     .long(NEXT_OF_SERVICE)
 }
 
-result_row! {
-    struct NextRow {
-        service_id: String,
-        batch_id: Vec<u8>,
-    }
-}
+/// A service and a batch of it.
+type NextRow = (String, Vec<u8>);

@@ -67,25 +67,26 @@ fn transaction_ids(
 ) -> Result<HashMap<i64, TransactionIds>, StoreError> {
     let same = same_transaction("own");
     // This counts rows, because a planner would turn `exists` into a join that may read all batches.
-    let rows: Vec<UnresolvedTransactionRow> = connection.load_rows(
-        format!(
-            "-- unresolved_transaction_ids
-             select x.batch_seq, own.transaction_id,
-                 (select count(*) from transactions t join batches b on b.seq = t.batch_seq
-                  where {same} and b.service_id = x.service_id and b.seq <> x.batch_seq) as others
-             from {{x}} join transactions own on own.batch_seq = x.batch_seq
-             order by x.batch_seq, own.position"
-        ),
+    let statement = Statement::new(format!(
+        "-- unresolved_transaction_ids
+         select x.batch_seq, own.transaction_id,
+             (select count(*) from transactions t join batches b on b.seq = t.batch_seq
+              where {same} and b.service_id = x.service_id and b.seq <> x.batch_seq) as others
+         from {{x}} join transactions own on own.batch_seq = x.batch_seq
+         order by x.batch_seq, own.position"
+    ))
+    .rows(
         Rows::default()
             .long("batch_seq", batches.iter().map(|row| row.batch_seq))
             .text("service_id", batches.iter().map(|row| row.attempt.service_id.as_str())),
-    )?;
+    );
+    let rows: Vec<(i64, Vec<u8>, i64)> = connection.load_tuples(&statement)?;
     let mut transactions: HashMap<i64, TransactionIds> = HashMap::new();
-    for row in rows {
-        let id = batch_id(&row.transaction_id)?;
-        let ids = transactions.entry(row.batch_seq).or_default();
+    for (batch_seq, transaction_id, others) in rows {
+        let id = batch_id(&transaction_id)?;
+        let ids = transactions.entry(batch_seq).or_default();
         ids.all.push(id);
-        if row.others > 0 {
+        if others > 0 {
             ids.shared.push(id);
         }
     }
@@ -130,14 +131,6 @@ impl UnresolvedRow {
             invalid_reported: progress.invalid_reported,
             deadline: read_deadline(self.deadline)?,
         })
-    }
-}
-
-result_row! {
-    struct UnresolvedTransactionRow {
-        batch_seq: i64,
-        transaction_id: Vec<u8>,
-        others: i64,
     }
 }
 

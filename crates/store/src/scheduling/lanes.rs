@@ -114,14 +114,14 @@ fn load_lanes(
          where s.service_id = ? order by s.service_id, s.lane",
     )
     .text(service_id.as_str());
-    let rows: Vec<LaneUseRow> = connection.load(&statement)?;
+    let rows: Vec<(i32, bool, bool)> = connection.load_tuples(&statement)?;
     Ok(ServiceLanes {
         counts: LaneCounts {
-            busy: rows.iter().filter(|row| row.busy).count(),
-            held: rows.iter().filter(|row| row.busy && row.is_held).count(),
+            busy: rows.iter().filter(|(_, busy, _)| *busy).count(),
+            held: rows.iter().filter(|(_, busy, is_held)| *busy && *is_held).count(),
         },
-        idle: rows.iter().filter(|row| !row.busy).map(|row| row.lane).collect(),
-        next: rows.last().map_or(0, |row| row.lane + 1),
+        idle: rows.iter().filter(|(_, busy, _)| !busy).map(|(lane, ..)| *lane).collect(),
+        next: rows.last().map_or(0, |(lane, ..)| lane + 1),
     })
 }
 
@@ -197,13 +197,5 @@ result_row! {
         pub(crate) restored: bool,
         /// Whether a hold begins with its turn.
         pub(crate) held: bool,
-    }
-}
-
-result_row! {
-    struct LaneUseRow {
-        lane: i32,
-        busy: bool,
-        is_held: bool,
     }
 }

@@ -21,7 +21,7 @@ use grid_batch_support::lock;
 
 use super::{
     Connection, Dialect, Statement, StoreError, connection::Session, dialect::SessionLimits,
-    handle::StoreOptions, namespace::Namespace, pools::get, result_row, url::DatabaseUrl,
+    handle::StoreOptions, namespace::Namespace, pools::get, url::DatabaseUrl,
 };
 
 /// A connection pool that a program lends to a store. Clones are the same pool.
@@ -137,8 +137,8 @@ pub(super) fn check_settings(
 ) -> Result<(), StoreError> {
     let dialect = connection.dialect();
     let query = Statement::new(dialect.settings_query());
-    let rows: Vec<SettingRow> = connection.load(&query)?;
-    let found: BTreeMap<_, _> = rows.iter().map(|row| (&*row.name, &*row.setting)).collect();
+    let rows: Vec<(String, String)> = connection.load_tuples(&query)?;
+    let found: BTreeMap<_, _> = rows.iter().map(|(name, setting)| (&**name, &**setting)).collect();
     let differs = |(name, needed): &(&str, String)| found.get(name) != Some(&&**needed);
     let missing = dialect.needed_settings(limits).into_iter().filter(differs);
     let settings: Vec<String> =
@@ -174,12 +174,5 @@ impl CheckedBy {
 
     pub(super) fn insert(&self, pools: u64) {
         lock(&self.0).insert(pools);
-    }
-}
-
-result_row! {
-    struct SettingRow {
-        name: String,
-        setting: String,
     }
 }

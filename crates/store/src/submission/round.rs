@@ -57,9 +57,9 @@ impl RoundStore for ClaimStore {
         let (ready, claimed) = (is_ready("s"), takeable_by("s"));
         let statement = Statement::new(format!(
             "-- ready_services
-         select distinct s.service_id from lanes s
-         where {ready} and s.service_id > ? and {claimed}
-         order by s.service_id limit ?"
+             select distinct s.service_id from lanes s
+             where {ready} and s.service_id > ? and {claimed}
+             order by s.service_id limit ?"
         ))
         .long(/* next_try_at */ now)
         .long(/* since */ now.saturating_add(AHEAD))

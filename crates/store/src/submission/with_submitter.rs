@@ -32,10 +32,10 @@ pub(crate) fn find_with_submitter(
         let (with_submitter, claimed) = (with_submitter("s"), claimed_by("s"));
         let statement = Statement::new(format!(
             "-- find_with_submitter
-         select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
-         where s.busy and {with_submitter}
-             and (s.service_id, s.lane) > (?, ?) and {claimed}
-         order by s.service_id, s.lane limit {STEP}"
+             select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
+             where s.busy and {with_submitter}
+                 and (s.service_id, s.lane) > (?, ?) and {claimed}
+             order by s.service_id, s.lane limit {STEP}"
         ))
         .text(&after.0)
         .long(after.1.into())

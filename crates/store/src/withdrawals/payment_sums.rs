@@ -11,7 +11,7 @@ use grid_batch_withdrawals::{
     Amount, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits,
 };
 
-use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
+use crate::sql::{Connection, Rows, Statement, StoreError};
 
 /// The sums of some pools. Those of the present step are locked until the end of the
 /// transaction.
@@ -139,16 +139,15 @@ fn lock_sums(
     keys: &[SumKey<'_>],
 ) -> Result<BTreeMap<OwnedSumKey, Amount>, StoreError> {
     let lock = connection.dialect().locking("for update of p");
-    let rows: Vec<SumRow> = connection.load_rows(
-        format!(
-            "-- lock_payment_sums
-             select p.pool, p.started_at, p.amount
-             from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
-             order by p.pool, p.started_at {lock}"
-        ),
-        key_rows(keys.iter().copied()),
-    )?;
-    rows.into_iter().map(|row| Ok(((row.pool.clone(), row.started_at), row.amount()?))).collect()
+    let statement = Statement::new(format!(
+        "-- lock_payment_sums
+         select p.pool, p.started_at, p.amount
+         from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
+         order by p.pool, p.started_at {lock}"
+    ))
+    .rows(key_rows(keys.iter().copied()));
+    let rows: Vec<(String, i64, String)> = connection.load_tuples(&statement)?;
+    rows.into_iter().map(|(pool, step, sum)| Ok(((pool, step), amount(&sum)?))).collect()
 }
 
 fn sums_since(
@@ -157,17 +156,20 @@ fn sums_since(
     since: i64,
     before: i64,
 ) -> Result<Vec<(String, Amount)>, StoreError> {
-    let rows: Vec<SumRow> = connection.load_rows(
+    let statement = Statement::new(
         "-- payment_sums_since
          select p.pool, p.started_at, p.amount
          from {x} join payment_sums p on p.pool = x.pool
              and p.started_at >= x.since and p.started_at < x.before",
+    )
+    .rows(
         Rows::default()
             .text("pool", pools.iter().copied())
             .long("since", pools.iter().map(|_| since))
             .long("before", pools.iter().map(|_| before)),
-    )?;
-    rows.into_iter().map(|row| Ok((row.pool.clone(), row.amount()?))).collect()
+    );
+    let rows: Vec<(String, i64, String)> = connection.load_tuples(&statement)?;
+    rows.into_iter().map(|(pool, _, sum)| Ok((pool, amount(&sum)?))).collect()
 }
 
 fn update_sums(
@@ -214,16 +216,6 @@ fn key_rows<'a>(keys: impl Iterator<Item = SumKey<'a>> + Clone) -> Rows<'a> {
         .long("started_at", keys.map(|(_, step)| step))
 }
 
-result_row! {
-    struct SumRow {
-        pool: String,
-        started_at: i64,
-        amount: String,
-    }
-}
-
-impl SumRow {
-    fn amount(&self) -> Result<Amount, StoreError> {
-        self.amount.parse().map_err(StoreError::corrupt)
-    }
+fn amount(sum: &str) -> Result<Amount, StoreError> {
+    sum.parse().map_err(StoreError::corrupt)
 }
