@@ -121,8 +121,8 @@ fn free_lanes(
     now: Timestamp,
 ) -> Result<BTreeSet<BatchKey>, StoreError> {
     let rows = clear_lanes(connection, ended)?;
-    let first_ends = rows.iter().filter(|row| row.ended == 1);
-    forget_new_services(connection, first_ends.map(|row| row.service_id.as_str()))?;
+    let first_ends = rows.iter().filter(|(_, ended)| *ended == 1);
+    forget_new_services(connection, first_ends.map(|(service, _)| service.as_str()))?;
     let ended_at = |lane: &&Lane| {
         let batch = (lane.batch_seq, lane.service_id.clone(), lane.position?);
         let stops = Stops::by_policy(scheduler, &lane.service_id, lane.progress.state);
@@ -229,21 +229,21 @@ fn install_next_heads(
     let heads: Vec<NextHeadRow> = connection.load_rows(
         format!(
             "-- install_next_heads
-         update lanes
-         set (batch_seq, batch_id, created_at) = (
-                 select n.seq, n.batch_id, n.created_at from batches n
-                 where n.service_id = lanes.service_id
-                     and n.created_at > lanes.created_at and n.ended_at is null
-                 order by n.service_id, n.created_at limit 1),
-             {NO_PROGRESS}, {COUNT_END}
-         from {{x}}
-         where lanes.service_id = x.service_id and lanes.lane = x.lane
-             and lanes.batch_seq = x.batch_seq
-         returning lanes.service_id, lanes.lane, lanes.batch_id, coalesce(
-                 lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
-                 false) as restored, lanes.batch_seq,
-             (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held,
-             lanes.ended"
+             update lanes
+             set (batch_seq, batch_id, created_at) = (
+                     select n.seq, n.batch_id, n.created_at from batches n
+                     where n.service_id = lanes.service_id
+                         and n.created_at > lanes.created_at and n.ended_at is null
+                     order by n.service_id, n.created_at limit 1),
+                 {NO_PROGRESS}, {COUNT_END}
+             from {{x}}
+             where lanes.service_id = x.service_id and lanes.lane = x.lane
+                 and lanes.batch_seq = x.batch_seq
+             returning lanes.service_id, lanes.lane, lanes.batch_id, coalesce(
+                     lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
+                     false) as restored, lanes.batch_seq,
+                 (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held,
+                 lanes.ended"
         ),
         ended_rows(ended),
     )?;
@@ -262,17 +262,21 @@ const NO_PROGRESS: &str = "submitted = false, dlt_status = null, commit_proven =
 const COUNT_END: &str = "ended = lanes.ended + 1, last_committed_seq = case
                  when x.committed then lanes.batch_seq else lanes.last_committed_seq end";
 
-fn clear_lanes(connection: &mut Connection, ended: &[&Lane]) -> Result<Vec<FreedRow>, StoreError> {
-    let rows: Vec<FreedRow> = connection.load_rows(
+/// Empties the lanes of batches that ended. Returns the service of each lane, and how many batches have ended in it.
+fn clear_lanes(
+    connection: &mut Connection,
+    ended: &[&Lane],
+) -> Result<Vec<(String, i64)>, StoreError> {
+    let rows = connection.load_row_tuples(
         format!(
             "-- clear_lanes
-         update lanes
-         set batch_seq = null, batch_id = null, created_at = null, position = null,
-             blocker_seq = null, {NO_PROGRESS}, {COUNT_END}
-         from {{x}}
-         where lanes.service_id = x.service_id and lanes.lane = x.lane
-             and lanes.batch_seq = x.batch_seq
-         returning lanes.service_id, lanes.ended"
+             update lanes
+             set batch_seq = null, batch_id = null, created_at = null, position = null,
+                 blocker_seq = null, {NO_PROGRESS}, {COUNT_END}
+             from {{x}}
+             where lanes.service_id = x.service_id and lanes.lane = x.lane
+                 and lanes.batch_seq = x.batch_seq
+             returning lanes.service_id, lanes.ended"
         ),
         ended_rows(ended),
     )?;
@@ -290,15 +294,6 @@ fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
         .text("service_id", lanes.iter().map(|lane| lane.service_id.as_str()))
         .int("lane", lanes.iter().map(|lane| lane.lane))
         .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
-}
-
-result_row! {
-    /// A lane whose batch has ended.
-    struct FreedRow {
-        service_id: String,
-        /// The number of batches that ended in the lane.
-        ended: i64,
-    }
 }
 
 result_row! {

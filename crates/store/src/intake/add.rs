@@ -16,7 +16,7 @@ use crate::{
     missing::{MissingCapacity, WaitedFor},
     service_history::find_past_transactions,
     sql::{
-        Connection, Rows, Statement, Store, StoreError,
+        Connection, Rows, Store, StoreError,
         groups::{GroupItem, commit_group},
         rows::{batch_id, same_transaction},
     },
@@ -117,15 +117,14 @@ fn find_stored(
     connection: &mut Connection,
     batches: &[&NewBatch],
 ) -> Result<HashMap<(String, ItemId), Vec<u8>>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<(String, Vec<u8>, Vec<u8>)> = connection.load_row_tuples(
         "-- find_stored
          select b.service_id, b.batch_id, p.serialized_batch
          from {x}
          join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id
          join batch_payloads p on p.batch_seq = b.seq",
-    )
-    .rows(new_batch_rows(batches.iter().copied()).in_chunks());
-    let rows: Vec<(String, Vec<u8>, Vec<u8>)> = connection.load_tuples(&statement)?;
+        new_batch_rows(batches.iter().copied()).in_chunks(),
+    )?;
     rows.into_iter()
         .map(|(service_id, id, bytes)| Ok(((service_id, batch_id(&id)?), bytes)))
         .collect()
@@ -139,22 +138,21 @@ fn find_transaction_holders<'a>(
 ) -> Result<HashMap<Key<'a>, ItemId>, StoreError> {
     let transactions: Vec<Key<'a>> = batches.iter().flat_map(|batch| transactions(batch)).collect();
     let same = same_transaction("x");
-    let statement = Statement::new(format!(
-        "-- find_transaction_holders
-         select x.number, b.batch_id
-         from {{x}}
-         join transactions t on {same}
-         join batches b on b.seq = t.batch_seq
-         where b.service_id = x.service_id
-             and (b.dlt_status is null or b.dlt_status = 'COMMITTED')"
-    ))
-    .rows(
+    let rows: Vec<(i64, Vec<u8>)> = connection.load_row_tuples(
+        format!(
+            "-- find_transaction_holders
+             select x.number, b.batch_id
+             from {{x}}
+             join transactions t on {same}
+             join batches b on b.seq = t.batch_seq
+             where b.service_id = x.service_id
+                 and (b.dlt_status is null or b.dlt_status = 'COMMITTED')"
+        ),
         Rows::default()
             .long("number", (0..).take(transactions.len()))
             .text("service_id", transactions.iter().map(|(service_id, _)| *service_id))
             .bytes("transaction_id", transactions.iter().map(|(_, id)| id.as_bytes())),
-    );
-    let rows: Vec<(i64, Vec<u8>)> = connection.load_tuples(&statement)?;
+    )?;
     rows.into_iter()
         .map(|(number, id)| {
             let transaction = usize::try_from(number).ok().and_then(|n| transactions.get(n));

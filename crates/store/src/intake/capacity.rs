@@ -5,7 +5,7 @@ use grid_batch_core::batches::{BatchConflict, NewBatch, SignerId};
 use super::CreatedAtAllocator;
 use crate::{
     missing::limit_of,
-    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits},
+    sql::{Connection, Rows, StoreError, intake_limits::IntakeLimits},
 };
 
 /// How much may still be added to the services of some batches. The locks of the services ensure that the numbers of
@@ -152,12 +152,11 @@ fn count_ended(
     if services.is_empty() {
         return Ok(HashMap::new());
     }
-    let statement = Statement::new(
+    let rows: Vec<(String, i64)> = connection.load_row_tuples(
         "-- count_ended_of_lanes
          select s.service_id, s.ended from {x} join lanes s on s.service_id = x.service_id",
-    )
-    .rows(Rows::default().text("service_id", services.iter().copied()));
-    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
+        Rows::default().text("service_id", services.iter().copied()),
+    )?;
     let mut ended: HashMap<String, u64> = HashMap::new();
     for (service, count) in rows {
         *ended.entry(service).or_default() += u64::try_from(count).map_err(StoreError::corrupt)?;
@@ -199,19 +198,16 @@ fn count_of_signers(
     signers: &BTreeSet<SignerId>,
 ) -> Result<NewServiceCounts, StoreError> {
     let signers: Vec<&SignerId> = signers.iter().collect();
-    let statement = Statement::new(
+    let rows: Vec<(i64, i64, i64)> = connection.load_row_tuples(
         "-- count_new_services
          select x.number,
              (select count(*) from new_services n where n.signer = x.signer) as of_signer,
              (select count(*) from new_services) as in_all
          from {x}",
-    )
-    .rows(
         Rows::default()
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
-    );
-    let rows: Vec<(i64, i64, i64)> = connection.load_tuples(&statement)?;
+    )?;
     let mut counts = NewServiceCounts::default();
     for (number, of_signer, in_all) in rows {
         let signer = usize::try_from(number).ok().and_then(|number| signers.get(number));

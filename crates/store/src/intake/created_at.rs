@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::NewBatch;
 
-use crate::sql::{Connection, Rows, Statement, StoreError};
+use crate::sql::{Connection, Rows, StoreError};
 
 /// Allocates the `created_at` of new batches, which decides their order in their service.
 ///
@@ -36,7 +36,7 @@ impl<'a> CreatedAtAllocator<'a> {
             *counts.entry(batch.service_id.as_str()).or_default() += 1;
         }
         let now = now.as_micros();
-        let statement = Statement::new(
+        let rows: Vec<(String, i64, i64)> = connection.load_row_tuples(
             "-- reserve_created_at
              insert into services (service_id, last_created_at, added)
              select service_id, last_created_at, added from {x} where true order by service_id
@@ -48,15 +48,12 @@ impl<'a> CreatedAtAllocator<'a> {
                  end,
                  added = services.added + excluded.added
              returning service_id, last_created_at, added",
-        )
-        .rows(
             Rows::default()
                 .text("service_id", counts.keys().copied())
                 .long("last_created_at", counts.values().map(|count| now + count - 1))
                 .long("added", counts.values().copied())
                 .in_chunks(),
-        );
-        let rows: Vec<(String, i64, i64)> = connection.load_tuples(&statement)?;
+        )?;
         let reserved: HashMap<String, (i64, i64)> =
             rows.into_iter().map(|(service, last, added)| (service, (last, added))).collect();
         let mut services = BTreeMap::new();

@@ -11,7 +11,7 @@ use crate::{
     batch::{Unsendable, end_unsendable, evaluate_answered, fill},
     events::{NewEvent, insert_events},
     scheduling::{GivenPositions, Missing, Positioned, give_positions, load_positions},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError},
+    sql::{Connection, Rows, Scheduler, StoreError},
 };
 
 /// The result for batches that missed transactions.
@@ -146,20 +146,17 @@ pub(super) fn hold_overdue(
     );
     let reason = |seq: &i64| if unanswered.contains(seq) { &no_answer } else { &absent };
     // An operator's hold is kept.
-    let statement = Statement::new(
+    let held: Vec<(i64, String)> = connection.load_row_tuples(
         "-- hold_overdue
          insert into waiting_holds (batch_seq, held_at, held_reason, cause)
          select batch_seq, held_at, held_reason, 'MISSING_TRANSACTION' from {x} where true
          on conflict (batch_seq) do nothing
          returning batch_seq, held_reason",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", missing.iter().map(|(seq, _)| *seq))
             .long("held_at", missing.iter().map(|_| now.as_micros()))
             .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
-    );
-    let held: Vec<(i64, String)> = connection.load_tuples(&statement)?;
+    )?;
     let event = |(batch_seq, reason): (i64, String)| NewEvent {
         batch_seq,
         kind: EventKind::Held,

@@ -72,19 +72,16 @@ pub(crate) fn count_of_signers(
         return Ok(BTreeMap::new());
     }
     let signers: Vec<SignerId> = signers.iter().copied().collect();
-    let statement = Statement::new(
+    let rows: Vec<(i64, i64)> = connection.load_row_tuples(
         "-- count_missing_of_signers
          select x.number, (
              select count(*) from missing_transactions m
              where m.signer = x.signer and m.found_at is null) as count
          from {x}",
-    )
-    .rows(
         Rows::default()
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
-    );
-    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
+    )?;
     let count = |(number, count): (i64, i64)| {
         let signer = usize::try_from(number).ok().and_then(|number| signers.get(number));
         Some((*signer?, count.unsigned_abs()))

@@ -67,20 +67,19 @@ fn transaction_ids(
 ) -> Result<HashMap<i64, TransactionIds>, StoreError> {
     let same = same_transaction("own");
     // This counts rows, because a planner would turn `exists` into a join that may read all batches.
-    let statement = Statement::new(format!(
-        "-- unresolved_transaction_ids
-         select x.batch_seq, own.transaction_id,
-             (select count(*) from transactions t join batches b on b.seq = t.batch_seq
-              where {same} and b.service_id = x.service_id and b.seq <> x.batch_seq) as others
-         from {{x}} join transactions own on own.batch_seq = x.batch_seq
-         order by x.batch_seq, own.position"
-    ))
-    .rows(
+    let rows: Vec<(i64, Vec<u8>, i64)> = connection.load_row_tuples(
+        format!(
+            "-- unresolved_transaction_ids
+             select x.batch_seq, own.transaction_id,
+                 (select count(*) from transactions t join batches b on b.seq = t.batch_seq
+                  where {same} and b.service_id = x.service_id and b.seq <> x.batch_seq) as others
+             from {{x}} join transactions own on own.batch_seq = x.batch_seq
+             order by x.batch_seq, own.position"
+        ),
         Rows::default()
             .long("batch_seq", batches.iter().map(|row| row.batch_seq))
             .text("service_id", batches.iter().map(|row| row.attempt.service_id.as_str())),
-    );
-    let rows: Vec<(i64, Vec<u8>, i64)> = connection.load_tuples(&statement)?;
+    )?;
     let mut transactions: HashMap<i64, TransactionIds> = HashMap::new();
     for (batch_seq, transaction_id, others) in rows {
         let id = batch_id(&transaction_id)?;

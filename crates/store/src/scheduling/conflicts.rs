@@ -8,7 +8,7 @@ use grid_batch_core::ServiceId;
 use super::index::{Entry, IndexedAccess, Lengths, PositionedBatch, ServiceLengths};
 use crate::{
     halts,
-    sql::{Connection, Rows, Statement, StoreError, result_row},
+    sql::{Connection, Rows, StoreError, result_row},
 };
 
 /// The batch that another one waits for.
@@ -170,13 +170,13 @@ pub(super) fn find_newest_before(
 ) -> Result<Vec<Newest>, StoreError> {
     let mut found = find_new(group, batches, before);
     for sql in SOURCES {
-        let statement = Statement::new(sql).rows(
+        let rows: Vec<(i64, Option<i64>, Option<i64>)> = connection.load_row_tuples(
+            sql,
             Rows::default()
                 .long("number", before.iter().map(|(number, _)| number_of(*number)))
                 .text("service_id", before.iter().map(|it| batches[it.0].service_id.as_str()))
                 .long("position", before.iter().map(|(_, before)| *before)),
-        );
-        let rows: Vec<(i64, Option<i64>, Option<i64>)> = connection.load_tuples(&statement)?;
+        )?;
         for (number, batch_seq, position) in rows {
             let number = usize::try_from(number).map_err(StoreError::corrupt)?;
             found.extend(batch_seq.zip(position).map(|newest| (number, newest)));

@@ -8,7 +8,7 @@ use grid_batch_core::batches::{AddressPrefix, DeclaredAccess};
 
 use super::Positioned;
 use crate::sql::{
-    Connection, Rows, Statement, StoreError,
+    Connection, Rows, StoreError,
     rows::{service_id, service_rows},
 };
 
@@ -183,13 +183,12 @@ pub(super) fn load_lengths<'a>(
     connection: &mut Connection,
     services: impl IntoIterator<Item = &'a ServiceId>,
 ) -> Result<ServiceLengths, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<(String, i32, i64)> = connection.load_row_tuples(
         "-- load_address_lengths
          select l.service_id, l.length, l.since
          from {x} join address_lengths l on l.service_id = x.service_id",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<(String, i32, i64)> = connection.load_tuples(&statement)?;
+        service_rows(services),
+    )?;
     let mut lengths = ServiceLengths::new();
     for (service, length, since) in rows {
         let length = usize::try_from(length).map_err(StoreError::corrupt)?;
@@ -301,13 +300,12 @@ pub(crate) fn find_declared(
     connection: &mut Connection,
     batches: &[Positioned],
 ) -> Result<Vec<PositionedBatch>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<(i64, Option<Vec<u8>>)> = connection.load_row_tuples(
         "-- find_declared
          select p.batch_seq, p.declared_access
          from {x} join batch_payloads p on p.batch_seq = x.batch_seq",
-    )
-    .rows(Rows::default().long("batch_seq", batches.iter().map(|(seq, ..)| *seq)));
-    let rows: Vec<(i64, Option<Vec<u8>>)> = connection.load_tuples(&statement)?;
+        Rows::default().long("batch_seq", batches.iter().map(|(seq, ..)| *seq)),
+    )?;
     let mut declared: HashMap<i64, DeclaredAccess> = rows
         .iter()
         .map(|(seq, declared)| Ok((*seq, decode(declared.as_deref())?)))

@@ -137,13 +137,13 @@ pub(crate) fn load_positions(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<HashMap<i64, Option<i64>>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<(i64, Option<i64>)> = connection.load_row_tuples(
         "-- load_positions
          select w.batch_seq, w.position
          from {x} join waiting_batches w on w.batch_seq = x.batch_seq",
-    )
-    .rows(Rows::default().long("batch_seq", seqs));
-    Ok(connection.load_tuples(&statement)?.into_iter().collect())
+        Rows::default().long("batch_seq", seqs),
+    )?;
+    Ok(rows.into_iter().collect())
 }
 
 /// Those of these batches that wait without a position.
@@ -166,15 +166,14 @@ pub(crate) fn count_incomplete(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
 ) -> Result<BTreeMap<ServiceId, u64>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<(String, i64)> = connection.load_row_tuples(
         "-- count_incomplete_of_services
          select x.service_id, (
              select count(*) from waiting_batches w
              where w.service_id = x.service_id and w.position is null) as count
          from {x}",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
+        service_rows(services),
+    )?;
     rows.iter().map(|(service, count)| Ok((service_id(service)?, count.unsigned_abs()))).collect()
 }
 

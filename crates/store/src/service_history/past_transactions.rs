@@ -40,12 +40,11 @@ pub(crate) fn keep_past_transactions(
     if seqs.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
+    let rows: Vec<(i64, Vec<u8>)> = connection.load_row_tuples(
         "-- transactions_to_keep
          select t.batch_seq, t.transaction_id from {x} join transactions t on t.batch_seq = x.seq",
-    )
-    .rows(Rows::default().long("seq", seqs));
-    let rows: Vec<(i64, Vec<u8>)> = connection.load_tuples(&statement)?;
+        Rows::default().long("seq", seqs),
+    )?;
     let key = |(batch_seq, transaction_id): &(i64, Vec<u8>)| {
         let service = committed.get(batch_seq).map_or("", String::as_str);
         Ok(transaction_key(service, &header_id(transaction_id)?))

@@ -252,6 +252,19 @@ impl<'c> Connection<'c> {
         Ok(self.load::<Tuple<T>>(statement)?.into_iter().map(|row| row.0).collect())
     }
 
+    /// Runs a statement for a group of rows, and returns the rows that it finds or changes, which have up to three
+    /// columns.
+    pub(crate) fn load_row_tuples<T>(
+        &mut self,
+        sql: impl Into<String>,
+        rows: Rows<'_>,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        Tuple<T>: Row,
+    {
+        self.load_tuples(&Statement::new(sql).rows(rows))
+    }
+
     /// Runs a statement and returns its only column.
     pub(crate) fn load_column<T>(&mut self, statement: &Statement<'_>) -> Result<Vec<T>, StoreError>
     where

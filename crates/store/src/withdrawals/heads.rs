@@ -202,15 +202,14 @@ fn count_open(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<(String, i64)> = connection.load_row_tuples(
         "-- open_of_gas_admins
          select v.service_id, v.added - (
              select cast(coalesce(sum(s.ended), 0) as bigint) from lanes s
              where s.service_id = v.service_id) as open
          from {x} join services v on v.service_id = x.service_id",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
+        service_rows(services),
+    )?;
     for (service, open) in rows {
         if let Some(queue) = queues.get_mut(&service_id(&service)?) {
             queue.open = whole(open)?;
@@ -242,14 +241,13 @@ fn add_oldest(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<(String, i64, Option<String>)> = connection.load_row_tuples(
         "-- lanes_of_gas_admins
          select s.service_id, s.created_at, s.last_error
          from {x} join lanes s on s.service_id = x.service_id
          where s.batch_seq is not null order by s.service_id, s.created_at",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<(String, i64, Option<String>)> = connection.load_tuples(&statement)?;
+        service_rows(services),
+    )?;
     for (service, created_at, last_error) in rows {
         if let Some(queue) = queues.get_mut(&service_id(&service)?)
             && queue.oldest_scheduled_at.is_none()

@@ -139,14 +139,15 @@ fn lock_sums(
     keys: &[SumKey<'_>],
 ) -> Result<BTreeMap<OwnedSumKey, Amount>, StoreError> {
     let lock = connection.dialect().locking("for update of p");
-    let statement = Statement::new(format!(
-        "-- lock_payment_sums
-         select p.pool, p.started_at, p.amount
-         from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
-         order by p.pool, p.started_at {lock}"
-    ))
-    .rows(key_rows(keys.iter().copied()));
-    let rows: Vec<(String, i64, String)> = connection.load_tuples(&statement)?;
+    let rows: Vec<(String, i64, String)> = connection.load_row_tuples(
+        format!(
+            "-- lock_payment_sums
+             select p.pool, p.started_at, p.amount
+             from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
+             order by p.pool, p.started_at {lock}"
+        ),
+        key_rows(keys.iter().copied()),
+    )?;
     rows.into_iter().map(|(pool, step, sum)| Ok(((pool, step), amount(&sum)?))).collect()
 }
 
@@ -156,19 +157,16 @@ fn sums_since(
     since: i64,
     before: i64,
 ) -> Result<Vec<(String, Amount)>, StoreError> {
-    let statement = Statement::new(
+    let rows: Vec<(String, i64, String)> = connection.load_row_tuples(
         "-- payment_sums_since
          select p.pool, p.started_at, p.amount
          from {x} join payment_sums p on p.pool = x.pool
              and p.started_at >= x.since and p.started_at < x.before",
-    )
-    .rows(
         Rows::default()
             .text("pool", pools.iter().copied())
             .long("since", pools.iter().map(|_| since))
             .long("before", pools.iter().map(|_| before)),
-    );
-    let rows: Vec<(String, i64, String)> = connection.load_tuples(&statement)?;
+    )?;
     rows.into_iter().map(|(pool, _, sum)| Ok((pool, amount(&sum)?))).collect()
 }
 
