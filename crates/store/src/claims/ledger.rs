@@ -102,7 +102,11 @@ pub(super) fn confirm(
                 // Another instance has just completed it, possibly with other details.
                 return confirm(connection, instance, ledger, now);
             }
-            connection.execute(&set_confirmed(instance))?;
+            let set_confirmed = Statement::new(
+                "-- confirm_ledger
+                 update instances set ledger_id = 1 where instance_id = ? and ledger_id is null",
+            );
+            connection.execute(&set_confirmed.text(instance.as_str()))?;
             Ok(LedgerConfirmation::Confirmed)
         }
         None => Err(StoreError::corrupt("the ledger was recorded and is not there")),
@@ -140,14 +144,6 @@ fn complete_ledger<'a>(ledger: &'a LedgerIdentity, recorded: &'a LedgerIdentity)
     )
     .text(&ledger.id)
     .text(&recorded.id)
-}
-
-fn set_confirmed(instance: &InstanceId) -> Statement<'_> {
-    Statement::new(
-        "-- confirm_ledger
-         update instances set ledger_id = 1 where instance_id = ? and ledger_id is null",
-    )
-    .text(instance.as_str())
 }
 
 result_row! {

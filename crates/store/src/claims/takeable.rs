@@ -1,12 +1,11 @@
 use std::collections::BTreeMap;
 
-use diesel::QueryableByName;
 use grid_batch_core::ServiceId;
 use grid_batch_core::claims::InstanceId;
 
 use crate::sql::{
-    Connection, Dialect, Statement, Store, StoreError, result_row,
-    rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},
+    Connection, Dialect, Statement, Store, StoreError,
+    rows::{ServiceRow, limit, no_lane, service_id, service_rows, with_submitter},
 };
 
 /// The services that may be taken from one claimant.
@@ -164,13 +163,14 @@ pub(super) fn find_takeable(
     ))
     .rows(service_rows(services))
     .text(instance.as_str());
-    let rows: Vec<FoundClaimRow> = store.pools.read()?.load(&statement)?;
+    let rows: Vec<(String, Option<String>)> = store.pools.read()?.load_tuples(&statement)?;
     let mut found = FoundClaims::default();
-    for FoundClaimRow { service, live_claimant } in rows {
-        match live_claimant {
-            Some(claimant) => found.of_others.entry(claimant).or_default().push(service.read()?),
-            None => found.takeable.push(service.read()?),
-        }
+    for (service, live_claimant) in rows {
+        let services = match live_claimant {
+            Some(claimant) => found.of_others.entry(claimant).or_default(),
+            None => &mut found.takeable,
+        };
+        services.push(service_id(&service)?);
     }
     Ok(found)
 }
@@ -181,14 +181,6 @@ pub(super) struct FoundClaims {
     pub(super) takeable: Vec<ServiceId>,
     /// The services of other live instances, by instance.
     pub(super) of_others: BTreeMap<String, Vec<ServiceId>>,
-}
-
-result_row! {
-    struct FoundClaimRow {
-        live_claimant: Option<String>,
-        #[diesel(embed)]
-        service: ServiceRow,
-    }
 }
 
 /// The services that a statement considers.

@@ -54,12 +54,7 @@ fn find_lost_attempts(
         Rows::default().text("service_id", services),
     )?;
     // The epoch changes in the same transaction, so these changes apply to any epoch.
-    rows.iter()
-        .map(|row| {
-            let (service_id, batch_id, attempt_id) = row.read()?;
-            Ok(Change { epoch: None, ..owner_lost(service_id, batch_id, attempt_id) })
-        })
-        .collect()
+    rows.iter().map(|row| Ok(Change { epoch: None, ..owner_lost(row.submitted()?) })).collect()
 }
 
 /// The epoch is stored in the claim and in the lanes, so that a write is fenced by the row that it changes.

@@ -234,16 +234,7 @@ pub(super) fn next_service_that_ends(
          where h.service_id > ? and h.ends_until is not null and not h.positioned
          order by h.service_id limit 1"
     };
-    next_service(connection, sql, after)
-}
-
-fn next_service(
-    connection: &mut Connection,
-    sql: &'static str,
-    after: &str,
-) -> Result<Option<ServiceId>, StoreError> {
-    let statement = Statement::new(sql).text(after);
-    let rows: Vec<ServiceRow> = connection.load(&statement)?;
+    let rows: Vec<ServiceRow> = connection.load(&Statement::new(sql).text(after))?;
     rows.first().map(ServiceRow::read).transpose()
 }
 

@@ -79,17 +79,14 @@ impl TokenStore for Store {
     fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()> {
         let now = self.now().as_micros();
         let ids: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
-        let statement = Statement::new(
-                "-- note_token_use
-                 update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
-            )
-            .rows(
-                Rows::default()
-                    .text("token_id", ids.iter().map(String::as_str))
-                    .long("used_at", ids.iter().map(|_| now)),
-            );
-        self.pools.write()?.execute(&statement)?;
-        Ok(())
+        let rows = Rows::default()
+            .text("token_id", ids.iter().map(String::as_str))
+            .long("used_at", ids.iter().map(|_| now));
+        Ok(self.pools.write()?.execute_rows(
+            "-- note_token_use
+             update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
+            rows,
+        )?)
     }
 }
 

@@ -44,8 +44,7 @@ pub(crate) fn find_with_submitter(
         let Some(last) = rows.last() else { return Ok(found) };
         after = (last.attempt.service_id.clone(), last.lane);
         for row in &rows {
-            let (service_id, batch_id, attempt_id) = row.attempt.read()?;
-            found.push(SubmittedBatch { service_id, batch_id, attempt_id });
+            found.push(row.attempt.submitted()?);
         }
     }
 }
@@ -60,9 +59,7 @@ pub(crate) fn recover(
     let free: Vec<&SubmittedBatch> = orphans.iter().filter(is_free).collect();
     let mut recovered = Vec::new();
     for step in free.chunks(STEP) {
-        let lost = |orphan: &&SubmittedBatch| {
-            owner_lost(orphan.service_id.clone(), orphan.batch_id, orphan.attempt_id)
-        };
+        let lost = |orphan: &&SubmittedBatch| owner_lost((*orphan).clone());
         let GroupResult { outcomes, error } =
             record(store, &step.iter().map(lost).collect::<Vec<_>>());
         let applied = |(orphan, outcome): (&&SubmittedBatch, _)| {
@@ -80,15 +77,12 @@ pub(crate) fn recover(
 }
 
 /// The change that puts a batch in doubt because no submitter will report on its attempt.
-pub(crate) fn owner_lost(
-    service_id: ServiceId,
-    batch_id: ItemId,
-    AttemptId { attempt, epoch }: AttemptId,
-) -> Change {
+pub(crate) fn owner_lost(batch: SubmittedBatch) -> Change {
+    let AttemptId { attempt, epoch } = batch.attempt_id;
     Change {
         epoch: Some(epoch),
         error: Some("the submitter stopped before it reported an outcome".to_owned()),
-        ..Change::new(service_id, batch_id, Event::OwnerLost { attempt })
+        ..Change::new(batch.service_id, batch.batch_id, Event::OwnerLost { attempt })
     }
 }
 
@@ -154,11 +148,7 @@ impl ClaimStore {
 
 fn load(store: &Store, statement: &Statement<'_>) -> Result<Vec<SubmittedBatch>, StoreError> {
     let rows: Vec<AttemptRow> = store.pools.read()?.load(statement)?;
-    let read = |row: &AttemptRow| {
-        let (service_id, batch_id, attempt_id) = row.read()?;
-        Ok(SubmittedBatch { service_id, batch_id, attempt_id })
-    };
-    rows.iter().map(read).collect()
+    rows.iter().map(AttemptRow::submitted).collect()
 }
 
 fn of_service(service_id: &ServiceId) -> Statement<'_> {

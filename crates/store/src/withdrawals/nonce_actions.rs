@@ -9,7 +9,7 @@ use grid_batch_withdrawals::{NonceUse, WithdrawalId};
 
 use super::{
     nonces::{NewNonce, find_payment, highest_nonce, insert_nonces},
-    rows::{load_number, load_numbers, may_be_paid, to_stored, whole},
+    rows::{load_number, may_be_paid, to_stored, whole},
     settle::{decide_paid, insert_elsewhere},
 };
 use crate::{
@@ -273,7 +273,7 @@ fn stored_between(
     .text(service_id.as_str())
     .long(to_stored("nonce", first)?)
     .long(to_stored("nonce", last)?);
-    load_numbers(connection, &statement)?.into_iter().map(whole).collect()
+    connection.load_column::<i64>(&statement)?.into_iter().map(whole).collect()
 }
 
 /// Records that an operator requested to fill these nonces, so that they do not count as missing.

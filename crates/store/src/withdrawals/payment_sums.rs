@@ -1,17 +1,14 @@
 //! The amounts that were scheduled from each pool, in steps of ten minutes, so that the sum of a day is read from few
 //! rows, however many withdrawals there were.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{
     Amount, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits,
 };
 
-use crate::sql::{Connection, Rows, Statement, StoreError};
+use crate::sql::{Connection, Rows, Statement, StoreError, claim_handle::micros};
 
 /// The sums of some pools. Those of the present step are locked until the end of the
 /// transaction.
@@ -92,10 +89,6 @@ impl PaymentSums {
 pub(crate) fn step_of(now: Timestamp) -> i64 {
     let step = micros(PAYMENT_WINDOW_STEP);
     now.as_micros().div_euclid(step) * step
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// The sums of the pools in the last 24 hours.

@@ -8,7 +8,7 @@ use grid_batch_core::queries::WaitReason;
 use grid_batch_core::queue::Ahead;
 use grid_batch_core::{ServiceId, Timestamp};
 
-use super::{rows::load_numbers, schema::withdrawals};
+use super::schema::withdrawals;
 use crate::{
     batch::begin_waiting_holds,
     operator::load_open_times,
@@ -254,7 +254,7 @@ pub(super) fn with_open_nonce(
         "-- batches_with_nonces\n select x.batch_seq as number from {{x}} where {has_nonce}"
     ))
     .rows(Rows::default().long("batch_seq", batch_seqs.iter().copied()));
-    Ok(load_numbers(connection, &statement)?.into_iter().collect())
+    Ok(connection.load_column::<i64>(&statement)?.into_iter().collect())
 }
 
 /// What is ahead of the open withdrawals of a gas admin that were stored at these times. `None`: its batches wait in

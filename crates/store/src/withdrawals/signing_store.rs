@@ -316,20 +316,17 @@ impl SigningStore for Store {
     /// A note that is already stored is not written again.
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()> {
         let note = note.map(storable);
-        let statement = Statement::new(
+        let rows = Rows::default()
+            .text("service_id", [service_id.as_str()])
+            .long("nonce", [to_stored("nonce", nonce)?])
+            .optional_text("note", [note.as_deref()]);
+        Ok(self.pools.write()?.execute_rows(
             "-- note
              update account_nonces as n set note = x.note from {x}
              where n.service_id = x.service_id and n.nonce = x.nonce
                  and n.outcome is null and n.note is distinct from x.note",
-        )
-        .rows(
-            Rows::default()
-                .text("service_id", [service_id.as_str()])
-                .long("nonce", [to_stored("nonce", nonce)?])
-                .optional_text("note", [note.as_deref()]),
-        );
-        self.pools.write()?.execute(&statement)?;
-        Ok(())
+            rows,
+        )?)
     }
 
     fn record_foreign_use(
@@ -338,20 +335,17 @@ impl SigningStore for Store {
         nonce: u64,
         hash: &[u8; 32],
     ) -> BatchResult<()> {
-        let statement = Statement::new(
+        let rows = Rows::default()
+            .text("service_id", [service_id.as_str()])
+            .long("nonce", [to_stored("nonce", nonce)?])
+            .bytes("foreign_hash", [&hash[..]]);
+        Ok(self.pools.write()?.execute_rows(
             "-- record_foreign_use
              update account_nonces as n set foreign_hash = x.foreign_hash from {x}
              where n.service_id = x.service_id and n.nonce = x.nonce
                  and n.outcome is null and n.foreign_hash is distinct from x.foreign_hash",
-        )
-        .rows(
-            Rows::default()
-                .text("service_id", [service_id.as_str()])
-                .long("nonce", [to_stored("nonce", nonce)?])
-                .bytes("foreign_hash", [&hash[..]]),
-        );
-        self.pools.write()?.execute(&statement)?;
-        Ok(())
+            rows,
+        )?)
     }
 
     /// It is stored with the ledger, so it is reset when the database is bound to another ledger.
