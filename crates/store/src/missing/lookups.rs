@@ -190,13 +190,16 @@ fn mark_asked(
         lookup_rows(lookups).long("next_lookup_at", lookups.iter().map(next)),
     )?;
     // Other batches do not need the time.
-    connection.execute_rows("-- mark_asked
+    connection.execute_rows(
+        "-- mark_asked
          update missing_transactions set asked_at = x.asked_at
          from {x} where missing_transactions.transaction_id = x.transaction_id
              and missing_transactions.found_at is null
-             and missing_transactions.invalid_seq is not null and missing_transactions.asked_at = 0", Rows::default()
+             and missing_transactions.invalid_seq is not null and missing_transactions.asked_at = 0",
+        Rows::default()
             .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
-            .long("asked_at", lookups.iter().map(|_| now.as_micros())))
+            .long("asked_at", lookups.iter().map(|_| now.as_micros())),
+    )
 }
 
 /// Sets the time of the next question about these transactions, whatever their pauses.

@@ -136,7 +136,8 @@ fn insert(connection: &mut Connection, record: &TokenRecord) -> Result<bool, Sto
         .text("service_names", [record.services.as_str()])
         .long("created_at", [record.created_at])
         .optional_long("expires_at", [record.expires_at]);
-    let statement = Statement::new("-- insert_token
+    let statement = Statement::new(
+        "-- insert_token
          insert into tokens (token_id, name, secret_hash, scopes, services, created_at, expires_at)
          select x.token_id, x.name, x.secret_hash, x.scopes, x.service_names, x.created_at, x.expires_at
          from {x} where true

@@ -228,7 +228,8 @@ fn end_as_not_paid(
         return Ok(0);
     }
     // Among withdrawals whose batches have ended, only these have no end.
-    let end = Statement::new("-- end_as_not_paid
+    let end = Statement::new(
+        "-- end_as_not_paid
          update withdrawals set list_state = 'INVALID'
          where seq in (select n.withdrawal_seq from account_nonces n
                        where n.service_id = ? and n.nonce >= ? and n.nonce <= ?

@@ -130,7 +130,8 @@ pub(super) fn adopt(
 /// Records an operator's decision that a withdrawal whose transaction succeeded without the event of the pool was made.
 /// `false`: its batch has not ended, or the decision was made before.
 fn end_as_paid(connection: &mut Connection, withdrawal_seq: i64) -> Result<bool, StoreError> {
-    let statement = Statement::new("-- end_as_paid
+    let statement = Statement::new(
+        "-- end_as_paid
          update withdrawals set list_state = 'COMMITTED'
          where seq = ? and list_state = 'OPEN'
              and (select b.dlt_status from batches b where b.seq = withdrawals.batch_seq) is not null",
