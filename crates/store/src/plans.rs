@@ -31,7 +31,7 @@ use grid_batch_core::batches::{
     AddOutcome, Change, ClientId, Decision, Event, FormatError, IntakeStore, LedgerStatus,
     NewBatch, RetentionStore, SignerId,
 };
-use grid_batch_core::claims::{ClaimKeeper, InstanceId};
+use grid_batch_core::claims::{ClaimKeeper, InstanceId, StatePauseStore};
 use grid_batch_core::events::Recorded;
 use grid_batch_core::evidence::{LedgerQuestionStore, Resolution};
 use grid_batch_core::ledger::{
@@ -89,7 +89,7 @@ pub(crate) fn record(
     statement: &Statement<'_>,
 ) -> Result<(), StoreError> {
     counts::count(connection, statement);
-    let sql = statement.sql();
+    let sql = statement.sql(connection.dialect());
     let name = sql.lines().next().and_then(statement_name);
     let name = name.unwrap_or_else(|| panic!("a statement without a name: {sql}")).to_owned();
     if RECORDING.with_borrow(Option::is_none) {

@@ -10,7 +10,7 @@ use super::lane::{Applied, Lane};
 use crate::{
     events::{NewEvent, insert_events},
     sql::{
-        Connection, Dialect, EventSink, Rows, Statement, StoreError,
+        Connection, EventSink, Rows, StoreError,
         rows::{attempts, storable},
     },
 };
@@ -176,16 +176,14 @@ impl<'a> AttemptLog<'a> {
         sink: &EventSink,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let dialect = connection.dialect();
-        connection.execute(&self.insert_attempts(dialect))?;
-        connection.execute(&self.remove_old_attempts(dialect))?;
-        connection.execute(&self.insert_receipts(dialect))?;
+        self.insert_attempts(connection)?;
+        self.remove_old_attempts(connection)?;
+        self.insert_receipts(connection)?;
         insert_events(connection, sink, &self.events, now)
     }
 
-    fn insert_attempts(&self, dialect: Dialect) -> Statement<'_> {
-        Statement::new(
-            dialect,
+    fn insert_attempts(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        connection.execute_rows(
             "-- insert_attempts
              insert into submission_attempts
                  (batch_seq, attempt, submitted_at, ended_at, outcome, error, next_try_at)
@@ -195,8 +193,6 @@ impl<'a> AttemptLog<'a> {
                  ended_at = excluded.ended_at,
                  outcome = submission_attempts.outcome || ', then ' || excluded.outcome,
                  error = coalesce(excluded.error, submission_attempts.error)",
-        )
-        .rows(
             Rows::default()
                 .long("batch_seq", self.attempts.iter().map(|row| row.batch_seq))
                 .int("attempt", self.attempts.iter().map(|row| row.attempt))
@@ -208,33 +204,27 @@ impl<'a> AttemptLog<'a> {
         )
     }
 
-    fn remove_old_attempts(&self, dialect: Dialect) -> Statement<'_> {
+    fn remove_old_attempts(&self, connection: &mut Connection) -> Result<(), StoreError> {
         let old = || {
             let too_many = |row: &&FailedAttemptRow<'_>| row.attempt > Self::ATTEMPTS_KEPT;
             self.attempts.iter().filter(too_many)
         };
-        Statement::new(
-            dialect,
+        connection.execute_rows(
             "-- remove_old_attempts
              delete from submission_attempts
              where (batch_seq, attempt) in (select x.batch_seq, x.attempt from {x})",
-        )
-        .rows(
             Rows::default()
                 .long("batch_seq", old().map(|row| row.batch_seq))
                 .int("attempt", old().map(|row| row.attempt - Self::ATTEMPTS_KEPT)),
         )
     }
 
-    fn insert_receipts(&self, dialect: Dialect) -> Statement<'_> {
-        Statement::new(
-            dialect,
+    fn insert_receipts(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        connection.execute_rows(
             "-- insert_receipts
              insert into transaction_receipts
                  (batch_seq, position, transaction_id, error_message, error_data)
              select batch_seq, position, transaction_id, error_message, error_data from {x}",
-        )
-        .rows(
             Rows::default()
                 .long("batch_seq", self.receipts.iter().map(|row| row.batch_seq))
                 .int("position", self.receipts.iter().map(|row| row.position))

@@ -11,7 +11,7 @@ use super::{
     lane::{Lane, Lanes},
 };
 use crate::sql::{
-    Connection, Dialect, LockedRow, Rows, Statement, Store, StoreError,
+    Connection, LockedRow, Rows, Statement, Store, StoreError,
     find_locked::{find_locked, find_stuck},
     groups::{LOCK_LIMIT, SPLIT_LOCK_LIMIT},
     result_row,
@@ -34,14 +34,11 @@ pub(crate) fn lock_services<'a>(
         return Ok(());
     }
     let lock = dialect.locking("for update of v");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_services
-             select v.service_id from {{x}} join services v on v.service_id = x.service_id
-             order by v.service_id {lock}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- lock_services
+         select v.service_id from {{x}} join services v on v.service_id = x.service_id
+         order by v.service_id {lock}"
+    ))
     .rows(service_rows(services));
     connection.load::<ServiceRow>(&statement).map(drop)
 }
@@ -53,10 +50,15 @@ pub(crate) fn lock_lanes(
 ) -> Result<Lanes, StoreError> {
     let services: BTreeSet<&ServiceId> = batches.iter().map(|(service_id, _)| service_id).collect();
     let rows: Vec<LockedLaneRow> = if services.len() == batches.len() {
-        connection.load(&lock_lanes_statement(connection.dialect(), batches))?
+        lock_found(connection, "-- lock_lanes", "", "s.batch_id = x.batch_id", key_rows(batches))?
     } else {
         let lanes = find_lanes(connection, services, batches)?;
-        connection.load(&lock_found_lanes_statement(connection.dialect(), &lanes))?
+        let rows = Rows::default()
+            .text("service_id", lanes.iter().map(|lane| lane.service_id.as_str()))
+            .int("lane", lanes.iter().map(|lane| lane.lane))
+            .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq));
+        let same_lane = " and s.lane = x.lane";
+        lock_found(connection, "-- lock_found_lanes", same_lane, "s.batch_seq = x.batch_seq", rows)?
     };
     rows.into_iter()
         .map(|row| {
@@ -71,15 +73,11 @@ pub(crate) fn lock_lanes_of(
     connection: &mut Connection,
     service: &ServiceId,
 ) -> Result<(), StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of s");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_lanes_of
-             select s.service_id from lanes s where s.service_id = ? order by s.lane {lock}"
-        ),
-    )
+    let lock = connection.dialect().locking("for update of s");
+    let statement = Statement::new(format!(
+        "-- lock_lanes_of
+         select s.service_id from lanes s where s.service_id = ? order by s.lane {lock}"
+    ))
     .text(service.as_str());
     connection.load::<ServiceRow>(&statement).map(drop)
 }
@@ -91,39 +89,38 @@ fn find_lanes(
     services: BTreeSet<&ServiceId>,
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Vec<FoundLane>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let mut found: Vec<FoundLane> = connection.load_rows(
         "-- find_lanes
          select s.service_id, s.lane, s.batch_seq, s.batch_id
          from {x} join lanes s on s.service_id = x.service_id
          where s.busy",
-    )
-    .rows(service_rows(services));
-    let mut found: Vec<FoundLane> = connection.load(&statement)?;
+        service_rows(services),
+    )?;
     let keys: HashSet<(&str, &[u8])> =
         batches.iter().map(|(service, id)| (service.as_str(), id.as_bytes())).collect();
     found.retain(|lane| keys.contains(&(lane.service_id.as_str(), lane.batch_id.as_slice())));
     Ok(found)
 }
 
-fn lock_found_lanes_statement<'a>(dialect: Dialect, lanes: &'a [FoundLane]) -> Statement<'a> {
-    let lock = dialect.locking("for update of s");
-    Statement::new(
-        dialect,
+/// Locks the lanes of the services in these rows that meet two further conditions.
+fn lock_found(
+    connection: &mut Connection,
+    name: &str,
+    same_lane: &str,
+    same_batch: &str,
+    rows: Rows<'_>,
+) -> Result<Vec<LockedLaneRow>, StoreError> {
+    let lock = connection.dialect().locking("for update of s");
+    connection.load_rows(
         format!(
-            "-- lock_found_lanes
+            "{name}
              select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
                  {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
-             from {{x}} join lanes s on s.service_id = x.service_id and s.lane = x.lane
-             where s.batch_seq = x.batch_seq
+             from {{x}} join lanes s on s.service_id = x.service_id{same_lane}
+             where {same_batch}
              order by s.service_id, s.lane {lock}"
         ),
-    )
-    .rows(
-        Rows::default()
-            .text("service_id", lanes.iter().map(|lane| lane.service_id.as_str()))
-            .int("lane", lanes.iter().map(|lane| lane.lane))
-            .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq)),
+        rows,
     )
 }
 
@@ -135,22 +132,6 @@ result_row! {
         batch_seq: i64,
         batch_id: Vec<u8>,
     }
-}
-
-fn lock_lanes_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Statement<'_> {
-    let lock = dialect.locking("for update of s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- lock_lanes
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
-                 {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
-             from {{x}} join lanes s on s.service_id = x.service_id
-             where s.batch_id = x.batch_id
-             order by s.service_id, s.lane {lock}"
-        ),
-    )
-    .rows(key_rows(batches))
 }
 
 result_row! {

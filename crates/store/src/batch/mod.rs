@@ -25,7 +25,7 @@ pub(crate) use past::end_past_batches;
 pub(crate) use record::{fill_after_holds, record, record_locked};
 pub(crate) use unsendable::{Unsendable, end_unsendable};
 pub(crate) use waiting::{begin_waiting_holds, hold_waiting, log_without_lane, release_waiting};
-pub(crate) use write::{write_held, write_open};
+pub(crate) use write::write_open;
 
 use crate::sql::Rows;
 

@@ -22,7 +22,7 @@ use crate::{
     events::{NewEvent, insert_events},
     scheduling::insert_changed,
     sql::{
-        Connection, Dialect, EventSink, Scheduler, Statement, Store, StoreError,
+        Connection, EventSink, Scheduler, Statement, Store, StoreError,
         groups::{GroupItem, GroupResult, commit_group},
         result_row,
         rows::{batch_id, progress, service_id},
@@ -140,14 +140,12 @@ fn find_batches_without_lane(
 ) -> Result<HashMap<BatchKey, Progress>, StoreError> {
     let keys: BTreeSet<BatchKey> =
         batches.iter().filter(|key| !lanes.contains_key(*key)).cloned().collect();
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<WithoutLaneRow> = connection.load_rows(
         "-- find_batches_without_lane
          select b.service_id, b.batch_id, b.ended_at is not null as ended, b.dlt_status, b.attempts
          from {x} join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id",
-    )
-    .rows(key_rows(&keys));
-    let rows: Vec<WithoutLaneRow> = connection.load(&statement)?;
+        key_rows(&keys),
+    )?;
     rows.into_iter()
         .map(|row| {
             let key = (service_id(&row.service_id)?, batch_id(&row.batch_id)?);
@@ -207,20 +205,11 @@ fn record_commit_after_invalid(
     change: &Change,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let dialect = connection.dialect();
-    let is_first = connection.execute(&insert_report(dialect, change, now))? > 0;
-    if is_first {
-        let shown: Vec<ShownRow> = connection.load(&show_report(dialect, change))?;
-        let events: Vec<NewEvent> = shown.iter().map(|row| row.event(change)).collect();
-        insert_events(connection, sink, &events, now)?;
-    }
-    Ok(is_first)
-}
-
-fn insert_report(dialect: Dialect, change: &Change, now: Timestamp) -> Statement<'_> {
-    let source = source(change);
-    Statement::new(
-        dialect,
+    let source = match change.event {
+        Event::Status { .. } => "the ledger's status",
+        _ => "evidence",
+    };
+    let report = Statement::new(
         "-- insert_commit_after_invalid
          insert into commits_after_invalid (batch_seq, reported_at, source)
          select b.seq, ?, ? from batches b
@@ -230,20 +219,12 @@ fn insert_report(dialect: Dialect, change: &Change, now: Timestamp) -> Statement
     .long(now.as_micros())
     .text(source)
     .bytes(change.batch_id.as_bytes())
-    .text(change.service_id.as_str())
-}
-
-fn source(change: &Change) -> &'static str {
-    match change.event {
-        Event::Status { .. } => "the ledger's status",
-        _ => "evidence",
+    .text(change.service_id.as_str());
+    if connection.execute(&report)? == 0 {
+        return Ok(false);
     }
-}
-
-/// Stores the report as the batch's last error, which its details show.
-fn show_report(dialect: Dialect, change: &Change) -> Statement<'_> {
-    Statement::new(
-        dialect,
+    // The report is also stored as the batch's last error, which its details show.
+    let show = Statement::new(
         "-- show_commit_after_invalid
          update batches as b
          set last_error = 'the batch ended as invalid, and the ledger reported later that it is committed'
@@ -251,24 +232,16 @@ fn show_report(dialect: Dialect, change: &Change) -> Statement<'_> {
          returning seq, attempts",
     )
     .bytes(change.batch_id.as_bytes())
-    .text(change.service_id.as_str())
-}
-
-result_row! {
-    struct ShownRow {
-        seq: i64,
-        attempts: i32,
-    }
-}
-
-impl ShownRow {
-    fn event(&self, change: &Change) -> NewEvent {
-        NewEvent {
-            batch_seq: self.seq,
-            kind: EventKind::CommittedAfterInvalid,
-            state: BatchState::Invalid,
-            attempt: self.attempts.unsigned_abs(),
-            detail: Some(source(change).to_owned()),
-        }
-    }
+    .text(change.service_id.as_str());
+    let shown: Vec<(i64, i32)> = connection.load_tuples(&show)?;
+    let event = |(batch_seq, attempts): (i64, i32)| NewEvent {
+        batch_seq,
+        kind: EventKind::CommittedAfterInvalid,
+        state: BatchState::Invalid,
+        attempt: attempts.unsigned_abs(),
+        detail: Some(source.to_owned()),
+    };
+    let events: Vec<NewEvent> = shown.into_iter().map(event).collect();
+    insert_events(connection, sink, &events, now)?;
+    Ok(true)
 }

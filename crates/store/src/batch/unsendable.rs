@@ -11,7 +11,7 @@ use crate::{
     halts::{HaltOrigin, Stops, set_ends_until},
     scheduling::EndReason,
     sql::{
-        Connection, Rows, Scheduler, Statement, StoreError, result_row,
+        Connection, Rows, Scheduler, StoreError, result_row,
         rows::{batch_id, service_id},
     },
 };
@@ -71,8 +71,7 @@ fn load_names(
     connection: &mut Connection,
     batches: &[Unsendable],
 ) -> Result<HashMap<i64, NameRow>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<NameRow> = connection.load_rows(
         "-- find_unsendable
          select b.seq, b.service_id, b.batch_id, s.attempts,
              (select o.service_id from batches o where o.seq = x.blocker_seq) as blocker_service_id,
@@ -81,8 +80,6 @@ fn load_names(
          from {x} join batches b on b.seq = x.batch_seq
          left join lanes s on s.service_id = b.service_id and s.batch_seq = b.seq
          where b.ended_at is null",
-    )
-    .rows(
         Rows::default().long("batch_seq", batches.iter().map(|(seq, _)| *seq)).optional_long(
             "blocker_seq",
             batches.iter().map(|(_, reason)| match reason {
@@ -90,8 +87,7 @@ fn load_names(
                 EndReason::Halt { .. } => None,
             }),
         ),
-    );
-    let rows: Vec<NameRow> = connection.load(&statement)?;
+    )?;
     Ok(rows.into_iter().map(|row| (row.seq, row)).collect())
 }
 

@@ -15,7 +15,6 @@ pub(crate) fn hold_waiting(
 ) -> Result<(), StoreError> {
     let reason = storable(reason);
     let statement = Statement::new(
-        connection.dialect(),
         "-- hold_waiting
          insert into waiting_holds (batch_seq, held_at, held_reason, cause)
          values (?, ?, ?, 'OPERATOR')
@@ -34,7 +33,6 @@ pub(crate) fn release_waiting(
     batch_seq: i64,
 ) -> Result<bool, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- release_waiting
          delete from waiting_holds where batch_seq = ?",
     )
@@ -67,28 +65,21 @@ pub(crate) fn begin_waiting_holds<'a>(
     if heads.is_empty() {
         return Ok(());
     }
-    let dialect = connection.dialect();
-    let begin = Statement::new(
-        dialect,
+    connection.execute_rows(
         "-- begin_waiting_holds
          update lanes
          set held_at = w.held_at, held_reason = w.held_reason, held_until_decision = true
          from {x} join waiting_holds w on w.batch_seq = x.batch_seq
          where lanes.service_id = x.service_id and lanes.lane = x.lane
              and lanes.batch_seq = x.batch_seq",
-    )
-    .rows(
         Rows::default()
             .text("service_id", heads.iter().map(|head| head.0))
             .int("lane", heads.iter().map(|head| head.1))
             .long("batch_seq", heads.iter().map(|head| head.2)),
-    );
-    connection.execute(&begin)?;
-    let remove = Statement::new(
-        dialect,
+    )?;
+    connection.execute_rows(
         "-- remove_waiting_holds
          delete from waiting_holds where batch_seq in (select x.batch_seq from {x})",
+        Rows::default().long("batch_seq", heads.iter().map(|head| head.2)),
     )
-    .rows(Rows::default().long("batch_seq", heads.iter().map(|head| head.2)));
-    connection.execute(&remove).map(drop)
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     halts::{Stops, stop_in_order},
     sql::{
-        Connection, Dialect, Rows, Scheduler, Statement, StoreError,
+        Connection, Rows, Scheduler, Statement, StoreError,
         hooks::{BatchHooks, EndedBatch},
         result_row,
         rows::{attempts, batch_id, service_id},
@@ -37,13 +37,11 @@ pub(super) fn write(
     lanes: &Lanes,
     now: Timestamp,
 ) -> Result<Followers, StoreError> {
-    let dialect = connection.dialect();
     let (ended, open): (Vec<&Lane>, Vec<&Lane>) = lanes
         .values()
         .filter(|lane| lane.changed)
         .partition(|lane| lane.progress.state.is_terminal());
-    let written = connection.execute(&write_lanes(dialect, &open))?;
-    expect_all(written, open.len())?;
+    write_open(connection, &open)?;
     let hooks = scheduler.hooks();
     end(connection, hooks, &ended, now)?;
     let (positioned, ordered): (Vec<&Lane>, Vec<&Lane>) =
@@ -63,9 +61,7 @@ pub(super) fn write(
 
 /// Installs the next heads of services with one lane.
 fn follow_in_order(connection: &mut Connection, ended: &[&Lane]) -> Result<Followers, StoreError> {
-    let heads: Vec<NextHeadRow> =
-        connection.load(&install_next_heads(connection.dialect(), ended))?;
-    expect_all(heads.len(), ended.len())?;
+    let heads = install_next_heads(connection, ended)?;
     let mut busy: BTreeSet<(&str, i32)> = BTreeSet::new();
     let mut restored = BTreeSet::new();
     for row in &heads {
@@ -106,8 +102,7 @@ fn follow_by_pool(
     if ended.is_empty() && parked.is_empty() {
         return Ok(());
     }
-    let rows: Vec<FreedRow> = connection.load(&clear_lanes(connection.dialect(), ended))?;
-    expect_all(rows.len(), ended.len())?;
+    clear_lanes(connection, ended)?;
     let services = ended.iter().map(|lane| lane.service_id.clone());
     let services: BTreeSet<ServiceId> = services.chain(parked.iter().cloned()).collect();
     followers.restored.extend(hooks.fill_by_pool(connection, &services, now)?);
@@ -125,10 +120,9 @@ fn free_lanes(
     ended: &[&Lane],
     now: Timestamp,
 ) -> Result<BTreeSet<BatchKey>, StoreError> {
-    let rows: Vec<FreedRow> = connection.load(&clear_lanes(connection.dialect(), ended))?;
-    expect_all(rows.len(), ended.len())?;
-    let first_ends = rows.iter().filter(|row| row.ended == 1);
-    forget_new_services(connection, first_ends.map(|row| row.service_id.as_str()))?;
+    let rows = clear_lanes(connection, ended)?;
+    let first_ends = rows.iter().filter(|(_, ended)| *ended == 1);
+    forget_new_services(connection, first_ends.map(|(service, _)| service.as_str()))?;
     let ended_at = |lane: &&Lane| {
         let batch = (lane.batch_seq, lane.service_id.clone(), lane.position?);
         let stops = Stops::by_policy(scheduler, &lane.service_id, lane.progress.state);
@@ -140,29 +134,9 @@ fn free_lanes(
     Ok(followed.map(|lane| lane.key()).collect())
 }
 
-/// Writes the hold of a lane whose batch is open.
-pub(crate) fn write_held(connection: &mut Connection, lane: &Lane) -> Result<(), StoreError> {
-    write_open(connection, &[lane])
-}
-
 /// Writes lanes whose batches are open.
 pub(crate) fn write_open(connection: &mut Connection, lanes: &[&Lane]) -> Result<(), StoreError> {
-    let written = connection.execute(&write_lanes(connection.dialect(), lanes))?;
-    expect_all(written, lanes.len())
-}
-
-/// The rows are locked, so if fewer than expected were written, the lock does not work.
-fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
-    if written == expected {
-        Ok(())
-    } else {
-        Err(StoreError::corrupt(format!("only {written} of {expected} rows that were just locked")))
-    }
-}
-
-fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(
-        dialect,
+    let statement = Statement::new(
         "-- write_lanes
          update lanes as s
          set submitted = x.submitted, dlt_status = x.dlt_status, commit_proven = x.commit_proven,
@@ -198,7 +172,17 @@ fn write_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
             .bool("held_until_decision", lanes.iter().map(|lane| lane.is_held_until_decision()))
             .bool("pool_parked", lanes.iter().map(|lane| lane.delay.pool_parked))
             .in_chunks(),
-    )
+    );
+    expect_all(connection.execute(&statement)?, lanes.len())
+}
+
+/// The rows are locked, so if fewer than expected were written, the lock does not work.
+fn expect_all(written: usize, expected: usize) -> Result<(), StoreError> {
+    if written == expected {
+        Ok(())
+    } else {
+        Err(StoreError::corrupt(format!("only {written} of {expected} rows that were just locked")))
+    }
 }
 
 /// Writes batches that end.
@@ -208,19 +192,7 @@ pub(super) fn end(
     lanes: &[&Lane],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let written = connection.execute(&end_batches(connection.dialect(), lanes, now))?;
-    let ended = |lane: &&Lane| EndedBatch {
-        seq: lane.batch_seq,
-        id: lane.batch_id,
-        state: lane.progress.state,
-    };
-    expect_all(written, lanes.len())?;
-    hooks.ended(connection, &lanes.iter().map(ended).collect::<Vec<_>>(), now)
-}
-
-fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Statement<'a> {
-    Statement::new(
-        dialect,
+    let statement = Statement::new(
         "-- end_batches
          update batches
          set ended_at = x.ended_at, dlt_status = x.dlt_status, attempts = x.attempts,
@@ -238,34 +210,45 @@ fn end_batches<'a>(dialect: Dialect, lanes: &[&'a Lane], now: Timestamp) -> Stat
             .optional_long("checked_at", lanes.iter().map(|lane| lane.checked_at))
             .optional_text("last_error", lanes.iter().map(|lane| lane.last_error.as_deref()))
             .in_chunks(),
-    )
+    );
+    expect_all(connection.execute(&statement)?, lanes.len())?;
+    let ended = |lane: &&Lane| EndedBatch {
+        seq: lane.batch_seq,
+        id: lane.batch_id,
+        state: lane.progress.state,
+    };
+    hooks.ended(connection, &lanes.iter().map(ended).collect::<Vec<_>>(), now)
 }
 
 /// The next head is the first open batch after the one that ended. `created_at` only increases, so no older batch can
 /// be added. A batch that was stored before the database was restored may have been sent in the time that was lost.
-fn install_next_heads<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(
-        dialect,
+fn install_next_heads(
+    connection: &mut Connection,
+    ended: &[&Lane],
+) -> Result<Vec<NextHeadRow>, StoreError> {
+    let heads: Vec<NextHeadRow> = connection.load_rows(
         format!(
             "-- install_next_heads
-         update lanes
-         set (batch_seq, batch_id, created_at) = (
-                 select n.seq, n.batch_id, n.created_at from batches n
-                 where n.service_id = lanes.service_id
-                     and n.created_at > lanes.created_at and n.ended_at is null
-                 order by n.service_id, n.created_at limit 1),
-             {NO_PROGRESS}, {COUNT_END}
-         from {{x}}
-         where lanes.service_id = x.service_id and lanes.lane = x.lane
-             and lanes.batch_seq = x.batch_seq
-         returning lanes.service_id, lanes.lane, lanes.batch_id, coalesce(
-                 lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
-                 false) as restored, lanes.batch_seq,
-             (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held,
-             lanes.ended"
+             update lanes
+             set (batch_seq, batch_id, created_at) = (
+                     select n.seq, n.batch_id, n.created_at from batches n
+                     where n.service_id = lanes.service_id
+                         and n.created_at > lanes.created_at and n.ended_at is null
+                     order by n.service_id, n.created_at limit 1),
+                 {NO_PROGRESS}, {COUNT_END}
+             from {{x}}
+             where lanes.service_id = x.service_id and lanes.lane = x.lane
+                 and lanes.batch_seq = x.batch_seq
+             returning lanes.service_id, lanes.lane, lanes.batch_id, coalesce(
+                     lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
+                     false) as restored, lanes.batch_seq,
+                 (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held,
+                 lanes.ended"
         ),
-    )
-    .rows(ended_rows(lanes))
+        ended_rows(ended),
+    )?;
+    expect_all(heads.len(), ended.len())?;
+    Ok(heads)
 }
 
 /// Sets the progress of a lane to that of a batch that was never tried.
@@ -279,9 +262,12 @@ const NO_PROGRESS: &str = "submitted = false, dlt_status = null, commit_proven =
 const COUNT_END: &str = "ended = lanes.ended + 1, last_committed_seq = case
                  when x.committed then lanes.batch_seq else lanes.last_committed_seq end";
 
-fn clear_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
-    Statement::new(
-        dialect,
+/// Empties the lanes of batches that ended. Returns the service of each lane, and how many batches have ended in it.
+fn clear_lanes(
+    connection: &mut Connection,
+    ended: &[&Lane],
+) -> Result<Vec<(String, i64)>, StoreError> {
+    let rows = connection.load_row_tuples(
         format!(
             "-- clear_lanes
              update lanes
@@ -292,8 +278,10 @@ fn clear_lanes<'a>(dialect: Dialect, lanes: &[&'a Lane]) -> Statement<'a> {
                  and lanes.batch_seq = x.batch_seq
              returning lanes.service_id, lanes.ended"
         ),
-    )
-    .rows(ended_rows(lanes))
+        ended_rows(ended),
+    )?;
+    expect_all(rows.len(), ended.len())?;
+    Ok(rows)
 }
 
 fn ended_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
@@ -306,15 +294,6 @@ fn lane_rows<'a>(lanes: &[&'a Lane]) -> Rows<'a> {
         .text("service_id", lanes.iter().map(|lane| lane.service_id.as_str()))
         .int("lane", lanes.iter().map(|lane| lane.lane))
         .long("batch_seq", lanes.iter().map(|lane| lane.batch_seq))
-}
-
-result_row! {
-    /// A lane whose batch has ended.
-    struct FreedRow {
-        service_id: String,
-        /// The number of batches that ended in the lane.
-        ended: i64,
-    }
 }
 
 result_row! {

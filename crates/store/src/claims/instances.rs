@@ -19,7 +19,7 @@ use crate::{
     sql::{
         ClaimOptions, ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
         claim_handle::micros, error::ClaimError, file_lock::FileLock, find_locked::forget_unlocked,
-        result_row, rows::confirmed_ledger,
+        rows::confirmed_ledger,
     },
     submission,
 };
@@ -78,8 +78,8 @@ impl ClaimKeeper for ClaimStore {
     fn renew(&self) -> BatchResult<bool> {
         let store = &self.store;
         let renewed = renew(store, &self.instance(), &self.options)?;
-        if let Some(Renewed { draining }) = &renewed {
-            self.draining.store(*draining, Relaxed);
+        if let Some(draining) = renewed {
+            self.draining.store(draining, Relaxed);
         }
         store.measure_clock()?;
         forget_unlocked(store)?;
@@ -154,17 +154,34 @@ fn register(
         let rules = store.scheduler.rules().to_string();
         let registrations = count_registration(connection, &rules)?;
         if let Some(name) = &options.name {
-            connection.execute(&expire_earlier_run(dialect, name))?;
+            let clock = dialect.clock();
+            let expire = Statement::new(format!(
+                "-- expire_earlier_run
+                 update instances set name = null, expiry_1 = 0, expiry_2 = 0
+                 where name = ? and expiry_1 <= {clock}"
+            ));
+            connection.execute(&expire.text(name))?;
         }
         if exclusive {
-            connection.execute(&expire_all_instances(dialect))?;
+            connection.execute(&Statement::new(
+                "-- expire_all_instances
+                 update instances set name = null, expiry_1 = 0, expiry_2 = 0",
+            ))?;
         }
         let inserted = connection.execute(&insert_instance(dialect, &instance, options))?;
         match &options.name {
             Some(name) if inserted == 0 => return Err(name_in_use(connection, name)?),
             _ => {}
         }
-        connection.execute(&take_on_pause(dialect, &instance))?;
+        // The new instance is paused if all services are. Pausing all services and counting registrations both lock the
+        // row of `database_state`, so no instance is missed.
+        let take_on_pause = Statement::new(
+            "-- take_on_pause
+             update instances set paused = true
+             where instance_id = ? and exists (
+                 select 1 from database_state d where d.id = 1 and d.paused_at is not null)",
+        );
+        connection.execute(&take_on_pause.text(instance.as_str()))?;
         if let Some(former) = former {
             if let Some(ledger) = &former.ledger {
                 ledger::confirm(connection, &instance, ledger, store.now())?;
@@ -193,7 +210,6 @@ impl FormerInstance {
     /// Whether it drains, according to its row, which an operator may have changed since the last renewal.
     fn drains(&self, connection: &mut Connection) -> Result<bool, StoreError> {
         let statement = Statement::new(
-            connection.dialect(),
             "-- former_instance
              select i.draining from instances i where i.instance_id = ?",
         )
@@ -203,38 +219,32 @@ impl FormerInstance {
     }
 }
 
-/// A lease that was extended.
-struct Renewed {
-    /// Whether an operator has requested that the instance release its services.
-    draining: bool,
-}
-
-/// Extends the lease of an instance. `None`: another instance has expired it.
+/// Extends the lease of an instance, and returns whether an operator has requested that it release its services.
+/// `None`: another instance has expired it.
 fn renew(
     store: &Store,
     instance: &InstanceId,
     options: &ClaimOptions,
-) -> Result<Option<Renewed>, StoreError> {
+) -> Result<Option<bool>, StoreError> {
     let clock = store.dialect().clock();
     // The clock is read only once, because with two reads the expiries could be in the wrong order.
-    let statement = store
-        .statement(format!(
-            "-- renew
-             update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?,
-                 renewals = instances.renewals + 1
-             from (select {clock} as now) as t
-             where instance_id = ? and expiry_2 > 0
-             returning renewals, draining"
-        ))
-        .long(micros(options.idle_expiry))
-        .long(micros(options.full_expiry))
-        .text(instance.as_str());
+    let statement = Statement::new(format!(
+        "-- renew
+         update instances set expiry_1 = t.now + ?, expiry_2 = t.now + ?,
+             renewals = instances.renewals + 1
+         from (select {clock} as now) as t
+         where instance_id = ? and expiry_2 > 0
+         returning renewals, draining"
+    ))
+    .long(micros(options.idle_expiry))
+    .long(micros(options.full_expiry))
+    .text(instance.as_str());
     let mut connection = store.pools.write()?;
     restored::check(&mut connection, &store.last_seen, store.scheduler.events(), store.clock())?;
-    let rows: Vec<RenewalRow> = connection.load(&statement)?;
-    let Some(RenewalRow { renewals, draining }) = rows.into_iter().next() else { return Ok(None) };
+    let rows: Vec<(i64, bool)> = connection.load_tuples(&statement)?;
+    let Some((renewals, draining)) = rows.into_iter().next() else { return Ok(None) };
     store.last_seen.renewed(instance.as_str(), renewals);
-    Ok(Some(Renewed { draining }))
+    Ok(Some(draining))
 }
 
 /// Whether the instance may take services: it is not past its idle expiry, does not drain, and has confirmed its
@@ -247,7 +257,6 @@ pub(super) fn lock_live_instance(
     let (clock, lock) = (dialect.clock(), dialect.locking("for key share of i"));
     let confirmed = confirmed_ledger("i");
     let statement = Statement::new(
-        dialect,
         format!(
             "-- lock_live_instance
              select i.instance_id, i.expiry_1 from instances i
@@ -255,36 +264,32 @@ pub(super) fn lock_live_instance(
         ),
     )
     .text(instance.as_str());
-    Ok(!connection.load::<LeaseRow>(&statement)?.is_empty())
+    Ok(!connection.load_tuples::<(String, i64)>(&statement)?.is_empty())
 }
 
 /// Removes the rows of instances past their full expiry that have no claims left.
 pub(super) fn remove_expired_instances(connection: &mut Connection) -> Result<(), StoreError> {
     let dialect = connection.dialect();
     let (clock, lock) = (dialect.clock(), dialect.locking("for update of i skip locked"));
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- remove_expired_instances
-             delete from instances where instance_id in (
-                 select i.instance_id from instances i
-                 where i.expiry_2 <= {clock} and not exists (
-                     select 1 from service_id_claims c where c.claimant = i.instance_id)
-                 {lock})"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- remove_expired_instances
+         delete from instances where instance_id in (
+             select i.instance_id from instances i
+             where i.expiry_2 <= {clock} and not exists (
+                 select 1 from service_id_claims c where c.claimant = i.instance_id)
+             {lock})"
+    ));
     connection.execute(&statement).map(drop)
 }
 
 /// Removes the row of an instance unless it has claims left.
 pub(super) fn unregister(store: &Store, instance: &InstanceId) -> Result<bool, StoreError> {
-    let statement = store
-        .statement(
-            "-- unregister
-             delete from instances where instance_id = ? and not exists (
-                 select 1 from service_id_claims c where c.claimant = instances.instance_id)",
-        )
-        .text(instance.as_str());
+    let statement = Statement::new(
+        "-- unregister
+         delete from instances where instance_id = ? and not exists (
+             select 1 from service_id_claims c where c.claimant = instances.instance_id)",
+    )
+    .text(instance.as_str());
     Ok(store.pools.write()?.execute(&statement)? > 0)
 }
 
@@ -297,43 +302,19 @@ fn unique_id(name: Option<&str>) -> String {
     }
 }
 
-fn expire_earlier_run(dialect: Dialect, name: &str) -> Statement<'_> {
-    let clock = dialect.clock();
-    Statement::new(
-        dialect,
-        format!(
-            "-- expire_earlier_run
-             update instances set name = null, expiry_1 = 0, expiry_2 = 0
-             where name = ? and expiry_1 <= {clock}"
-        ),
-    )
-    .text(name)
-}
-
-fn expire_all_instances<'a>(dialect: Dialect) -> Statement<'a> {
-    Statement::new(
-        dialect,
-        "-- expire_all_instances
-         update instances set name = null, expiry_1 = 0, expiry_2 = 0",
-    )
-}
-
 fn insert_instance<'a>(
     dialect: Dialect,
     instance: &'a InstanceId,
     options: &'a ClaimOptions,
 ) -> Statement<'a> {
     let clock = dialect.clock();
-    Statement::new(
-        dialect,
-        format!(
-            "-- insert_instance
-             insert into instances (instance_id, name, expiry_1, expiry_2)
-             select x.instance_id, x.name, t.now + x.expiry_1, t.now + x.expiry_2
-             from {{x}} cross join (select {clock} as now) as t where true
-             on conflict (name) do nothing"
-        ),
-    )
+    Statement::new(format!(
+        "-- insert_instance
+         insert into instances (instance_id, name, expiry_1, expiry_2)
+         select x.instance_id, x.name, t.now + x.expiry_1, t.now + x.expiry_2
+         from {{x}} cross join (select {clock} as now) as t where true
+         on conflict (name) do nothing"
+    ))
     .rows(
         Rows::default()
             .text("instance_id", [instance.as_str()])
@@ -343,24 +324,10 @@ fn insert_instance<'a>(
     )
 }
 
-/// Pauses a new instance if all services are paused. Pausing all services and counting registrations both lock the row
-/// of `database_state`, so no instance is missed.
-fn take_on_pause<'a>(dialect: Dialect, instance: &'a InstanceId) -> Statement<'a> {
-    Statement::new(
-        dialect,
-        "-- take_on_pause
-         update instances set paused = true
-         where instance_id = ? and exists (
-             select 1 from database_state d where d.id = 1 and d.paused_at is not null)",
-    )
-    .text(instance.as_str())
-}
-
 /// Records the rules of the instance, which commands on the database follow. Returns how often any instance has
 /// registered.
 fn count_registration(connection: &mut Connection, rules: &str) -> Result<i64, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_registration
          update database_state set registrations = registrations + 1, scheduling = ? where id = 1
          returning registrations",
@@ -373,17 +340,16 @@ fn count_registration(connection: &mut Connection, rules: &str) -> Result<i64, S
 
 fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_instance_by_name
          select instance_id, expiry_1 from instances where name = ?",
     )
     .text(name);
-    let rows: Vec<LeaseRow> = connection.load(&statement)?;
+    let rows: Vec<(String, i64)> = connection.load_tuples(&statement)?;
     Ok(match rows.first() {
-        Some(row) => ClaimError::NameInUse {
+        Some((holder, expiry)) => ClaimError::NameInUse {
             name: name.to_owned(),
-            holder: InstanceId::new(&row.instance_id),
-            until: Timestamp::from_micros(row.expiry_1),
+            holder: InstanceId::new(holder),
+            until: Timestamp::from_micros(*expiry),
         }
         .into(),
         None => {
@@ -391,18 +357,4 @@ fn name_in_use(connection: &mut Connection, name: &str) -> Result<StoreError, St
             StoreError::Locked { source: cause.into() }
         }
     })
-}
-
-result_row! {
-    struct LeaseRow {
-        instance_id: String,
-        expiry_1: i64,
-    }
-}
-
-result_row! {
-    struct RenewalRow {
-        renewals: i64,
-        draining: bool,
-    }
 }

@@ -10,7 +10,7 @@ use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, 
 use crate::{
     action_log::{Logged, logged},
     restored::expect_no_running_instances,
-    sql::{ClaimStore, Connection, Dialect, Statement, Store, StoreError, result_row},
+    sql::{ClaimStore, Connection, Statement, Store, StoreError, result_row},
 };
 
 impl Store {
@@ -34,12 +34,9 @@ impl Store {
         logged(self, request, OperatorVerb::AdoptLedger, None, |connection| {
             expect_no_running_instances(connection)?;
             let before = find_ledger(connection, "")?.map(|recorded| described(&recorded.identity));
-            let dialect = connection.dialect();
-            connection.execute(&Statement::new(
-                dialect,
-                "-- remove_ledger\n delete from ledger where id = 1",
-            ))?;
-            connection.execute(&record_ledger(dialect, ledger, now))?;
+            connection
+                .execute(&Statement::new("-- remove_ledger\n delete from ledger where id = 1"))?;
+            connection.execute(&record_ledger(ledger, now))?;
             let before = before.unwrap_or_else(|| "bound to no ledger".to_owned());
             let effect = ActionEffect::in_words(before, described(ledger));
             Ok(Logged::changed((), OperatorTarget::Database, effect))
@@ -87,12 +84,11 @@ pub(super) fn confirm(
     ledger: &LedgerIdentity,
     now: Timestamp,
 ) -> Result<LedgerConfirmation, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for key share of l");
+    let lock = connection.dialect().locking("for key share of l");
     let mut recorded = find_ledger(connection, lock)?;
     if recorded.is_none() {
         // This does nothing if another instance has just recorded its ledger.
-        connection.execute(&record_ledger(dialect, ledger, now))?;
+        connection.execute(&record_ledger(ledger, now))?;
         recorded = find_ledger(connection, lock)?;
     }
     match recorded {
@@ -101,12 +97,16 @@ pub(super) fn confirm(
         }
         Some(recorded) => {
             if ledger.tells_more_than(&recorded.identity)
-                && connection.execute(&complete_ledger(dialect, ledger, &recorded.identity))? == 0
+                && connection.execute(&complete_ledger(ledger, &recorded.identity))? == 0
             {
                 // Another instance has just completed it, possibly with other details.
                 return confirm(connection, instance, ledger, now);
             }
-            connection.execute(&set_confirmed(dialect, instance))?;
+            let set_confirmed = Statement::new(
+                "-- confirm_ledger
+                 update instances set ledger_id = 1 where instance_id = ? and ledger_id is null",
+            );
+            connection.execute(&set_confirmed.text(instance.as_str()))?;
             Ok(LedgerConfirmation::Confirmed)
         }
         None => Err(StoreError::corrupt("the ledger was recorded and is not there")),
@@ -117,24 +117,16 @@ fn find_ledger(
     connection: &mut Connection,
     lock: &str,
 ) -> Result<Option<RecordedLedger>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_ledger
-             select l.kind, l.identity, l.name, l.recorded_at from ledger l where l.id = 1 {lock}"
-        ),
-    );
+    let statement = Statement::new(format!(
+        "-- find_ledger
+         select l.kind, l.identity, l.name, l.recorded_at from ledger l where l.id = 1 {lock}"
+    ));
     let rows: Vec<LedgerRow> = connection.load(&statement)?;
     Ok(rows.into_iter().next().map(LedgerRow::into_recorded))
 }
 
-fn record_ledger<'a>(
-    dialect: Dialect,
-    ledger: &'a LedgerIdentity,
-    now: Timestamp,
-) -> Statement<'a> {
+fn record_ledger<'a>(ledger: &'a LedgerIdentity, now: Timestamp) -> Statement<'a> {
     Statement::new(
-        dialect,
         "-- record_ledger
          insert into ledger (id, kind, identity, name, recorded_at) values (1, ?, ?, ?, ?)
          on conflict (id) do nothing",
@@ -146,26 +138,12 @@ fn record_ledger<'a>(
 }
 
 /// Adds what the first node that was asked did not report.
-fn complete_ledger<'a>(
-    dialect: Dialect,
-    ledger: &'a LedgerIdentity,
-    recorded: &'a LedgerIdentity,
-) -> Statement<'a> {
+fn complete_ledger<'a>(ledger: &'a LedgerIdentity, recorded: &'a LedgerIdentity) -> Statement<'a> {
     Statement::new(
-        dialect,
         "-- complete_ledger\n update ledger set identity = ? where id = 1 and identity = ?",
     )
     .text(&ledger.id)
     .text(&recorded.id)
-}
-
-fn set_confirmed(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {
-    Statement::new(
-        dialect,
-        "-- confirm_ledger
-         update instances set ledger_id = 1 where instance_id = ? and ledger_id is null",
-    )
-    .text(instance.as_str())
 }
 
 result_row! {

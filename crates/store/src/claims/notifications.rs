@@ -58,10 +58,8 @@ pub(super) fn notify_owners(store: &Store, services: &BTreeMap<String, Vec<Servi
 
 fn notify(store: &Store, text: &str) -> Result<(), StoreError> {
     let channel = store.notification_channel();
-    let statement = store
-        .statement("-- notify_owners\n select pg_notify(?, ?)".to_owned())
-        .text(&channel)
-        .text(text);
+    let statement =
+        Statement::new("-- notify_owners\n select pg_notify(?, ?)").text(&channel).text(text);
     store.pools.read()?.execute(&statement).map(drop)
 }
 
@@ -118,6 +116,8 @@ impl NotificationConnection {
     }
 
     /// Notifies other instances of batches that clients of this one wait for, and of batches that have ended.
+    ///
+    /// The notifications may be lost without harm, so their commits do not wait for the disk.
     fn notify(
         &mut self,
         store: &Store,
@@ -125,16 +125,17 @@ impl NotificationConnection {
         awaited: &[ItemId],
         ended: &[ItemId],
     ) -> Result<(), StoreError> {
+        let (channel, clock) = (store.notification_channel(), store.dialect().clock());
+        let sql = format!(
+            "-- notify_others
+             select set_config('synchronous_commit', 'off', true), pg_notify(?, ?)
+             where exists (select 1 from instances i where i.instance_id <> ? and i.expiry_1 > {clock})"
+        );
         let of_awaited = notifications(&format!("{AWAITED}{instance}"), awaited);
         let of_ended = notifications(&format!("{ENDED}{instance}"), ended);
         for text in of_awaited.iter().chain(&of_ended) {
             let mut connection = self.take(store)?;
-            connection.execute(&notify_others(
-                store,
-                &store.notification_channel(),
-                instance,
-                text,
-            ))?;
+            connection.execute(&Statement::new(&*sql).text(&channel).text(text).text(instance))?;
             self.0 = Some(connection);
         }
         Ok(())
@@ -143,23 +144,6 @@ impl NotificationConnection {
     fn take(&mut self, store: &Store) -> Result<Connection<'static>, StoreError> {
         self.0.take().map_or_else(|| connect(store), Ok)
     }
-}
-
-/// A notification for all other instances, if there are any. It may be lost without harm, so its commit does not wait
-/// for the disk.
-fn notify_others<'a>(
-    store: &Store,
-    channel: &'a str,
-    instance: &'a str,
-    text: &'a str,
-) -> Statement<'a> {
-    let clock = store.dialect().clock();
-    let sql = format!(
-        "-- notify_others
-         select set_config('synchronous_commit', 'off', true), pg_notify(?, ?)
-         where exists (select 1 from instances i where i.instance_id <> ? and i.expiry_1 > {clock})"
-    );
-    store.statement(sql).text(channel).text(text).text(instance)
 }
 
 fn connect(store: &Store) -> Result<Connection<'static>, StoreError> {

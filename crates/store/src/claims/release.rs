@@ -90,15 +90,12 @@ fn release_claims(
 ) -> Result<usize, StoreError> {
     // This is checked again under the lock, because a batch may have been taken before.
     let not_busy = no_lane("x", &with_submitter("s"));
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- release_claims
-             update service_id_claims set claimant = null
-             from {{x}}
-             where service_id_claims.service_id = x.service_id and {not_busy}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- release_claims
+         update service_id_claims set claimant = null
+         from {{x}}
+         where service_id_claims.service_id = x.service_id and {not_busy}"
+    ))
     .rows(service_rows(services));
     connection.execute(&statement)
 }
@@ -119,16 +116,13 @@ fn lock_own_claims<'a>(
     };
     let claims = claims.locked_claims(dialect, "= ?");
     let not_kept = no_lane("f", kept);
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "{name}
+    let statement = Statement::new(format!(
+        "{name}
              select f.service_id
              from ({claims}) as f
              where {not_kept}
              limit ?"
-        ),
-    )
+    ))
     .text(/* claimant */ instance.as_str())
     .long(limit(count));
     match scope {

@@ -1,7 +1,7 @@
 use grid_batch_core::ServiceId;
 
 use crate::sql::{
-    Store, StoreError,
+    Statement, Store, StoreError,
     rows::{ServiceRow, limit},
 };
 
@@ -33,7 +33,7 @@ pub(super) fn check_scheduling(
 /// The next services with open batches that were stored with other rules.
 fn find_with_other_lanes(store: &Store, after: &str) -> Result<Vec<ServiceRow>, StoreError> {
     let other = if store.scheduler.keeps_positions() { "is null" } else { "is not null" };
-    let statement = store.statement(format!(
+    let statement = Statement::new(format!(
         "-- find_other_lanes
          select distinct s.service_id from lanes s
          where s.service_id > ? and s.busy and s.position {other}

@@ -8,7 +8,7 @@ use super::{
     takeable::{FoundClaims, Scope, find_takeable, lock_takeable},
     takeover::take_over,
 };
-use crate::sql::{ClaimOptions, ClaimStore, Store, StoreError, groups::LOCK_LIMIT, result_row};
+use crate::sql::{ClaimOptions, ClaimStore, Statement, Store, StoreError, groups::LOCK_LIMIT};
 
 /// Takes up to `count` services, with one commit per step.
 pub(super) fn take(claims: &ClaimStore, count: usize) -> Result<Takeover, StoreError> {
@@ -79,29 +79,20 @@ fn balance(
     count: usize,
 ) -> Result<usize, StoreError> {
     let clock = store.dialect().clock();
-    let statement = store
-        .statement(format!(
-            "-- count_claims
-             select (select count(*) from service_id_claims) as services,
-                 (select count(*) from service_id_claims c where c.claimant = ?) as own,
-                 (select count(*) from instances i where i.expiry_1 > {clock}
-                     and not i.draining) as instances"
-        ))
-        .text(instance.as_str());
-    let rows: Vec<CountsRow> = store.pools.read()?.load(&statement)?;
-    let Some(CountsRow { services, own, instances }) = rows.first() else { return Ok(0) };
+    let statement = Statement::new(format!(
+        "-- count_claims
+         select (select count(*) from service_id_claims) as services,
+             (select count(*) from service_id_claims c where c.claimant = ?) as own,
+             (select count(*) from instances i where i.expiry_1 > {clock}
+                 and not i.draining) as instances"
+    ))
+    .text(instance.as_str());
+    let rows: Vec<(i64, i64, i64)> = store.pools.read()?.load_tuples(&statement)?;
+    let Some((services, own, instances)) = rows.first() else { return Ok(0) };
     let whole = |number: &i64| usize::try_from(*number).unwrap_or(0);
     let (own, share) = (whole(own), whole(services).div_ceil(whole(instances).max(1)));
     if let Some(surplus) = own.checked_sub(share).filter(|surplus| *surplus > 0) {
         release_step(store, instance, ReleaseScope::Surplus, surplus.min(options.step()))?;
     }
     Ok(count.min(share.saturating_sub(own)))
-}
-
-result_row! {
-    struct CountsRow {
-        services: i64,
-        own: i64,
-        instances: i64,
-    }
 }

@@ -1,12 +1,11 @@
 use std::collections::BTreeMap;
 
-use diesel::QueryableByName;
 use grid_batch_core::ServiceId;
 use grid_batch_core::claims::InstanceId;
 
 use crate::sql::{
-    Connection, Dialect, Statement, Store, StoreError, result_row,
-    rows::{ServiceRow, limit, no_lane, service_rows, with_submitter},
+    Connection, Dialect, Statement, Store, StoreError,
+    rows::{ServiceRow, limit, no_lane, service_id, service_rows, with_submitter},
 };
 
 /// The services that may be taken from one claimant.
@@ -66,8 +65,7 @@ fn leave_locked_lanes(
              where l.lane > 0";
     let mut count = |sql: String| {
         let services = takeable.iter().map(|service| &service.service_id);
-        let statement = Statement::new(dialect, sql).rows(service_rows(services));
-        let rows: Vec<ServiceRow> = connection.load(&statement)?;
+        let rows: Vec<ServiceRow> = connection.load_rows(sql, service_rows(services))?;
         let mut counts: BTreeMap<ServiceId, usize> = BTreeMap::new();
         for row in rows {
             *counts.entry(row.read()?).or_default() += 1;
@@ -88,20 +86,17 @@ fn leave_locked_lanes(
 fn find_sources(connection: &mut Connection) -> Result<Vec<ClaimSource>, StoreError> {
     let dialect = connection.dialect();
     let (clock, lock) = (dialect.clock(), dialect.locking("for share of i skip locked"));
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- find_expired_instances
-             select i.instance_id, i.expiry_2 <= {clock} as fully_expired from instances i
-             where i.expiry_1 <= {clock} {lock}"
-        ),
-    );
-    let expired: Vec<ExpiredRow> = connection.load(&statement)?;
-    let source = |row: ExpiredRow| {
-        if row.fully_expired {
-            ClaimSource::FullyExpired(row.instance_id)
+    let statement = Statement::new(format!(
+        "-- find_expired_instances
+         select i.instance_id, i.expiry_2 <= {clock} as fully_expired from instances i
+         where i.expiry_1 <= {clock} {lock}"
+    ));
+    let expired: Vec<(String, bool)> = connection.load_tuples(&statement)?;
+    let source = |(instance, fully_expired): (String, bool)| {
+        if fully_expired {
+            ClaimSource::FullyExpired(instance)
         } else {
-            ClaimSource::IdleExpired(row.instance_id)
+            ClaimSource::IdleExpired(instance)
         }
     };
     Ok([ClaimSource::Unclaimed].into_iter().chain(expired.into_iter().map(source)).collect())
@@ -132,18 +127,15 @@ fn lock_takeable_statement<'a>(
     };
     // A takeover also changes the lanes, so a service with a locked lane is left for later.
     let lock = dialect.locking("for update of v, l skip locked");
-    let mut statement = Statement::new(
-        dialect,
-        format!(
-            "{name}
+    let mut statement = Statement::new(format!(
+        "{name}
              select f.service_id
              from ({claims}) as f
              join services v on v.service_id = f.service_id
              join lanes l on l.service_id = v.service_id and l.lane = 0
              {condition}
              limit ? {lock}"
-        ),
-    );
+    ));
     if let ClaimSource::IdleExpired(claimant) | ClaimSource::FullyExpired(claimant) = source {
         statement = statement.text(claimant);
     }
@@ -161,24 +153,24 @@ pub(super) fn find_takeable(
     services: &[ServiceId],
 ) -> Result<FoundClaims, StoreError> {
     let clock = store.dialect().clock();
-    let statement = store
-        .statement(format!(
-            "-- find_takeable
-             select c.service_id,
-                 case when i.expiry_1 > {clock} then c.claimant end as live_claimant
-             from {{x}} join service_id_claims c on c.service_id = x.service_id
-             left join instances i on i.instance_id = c.claimant
-             where c.claimant is null or c.claimant <> ? or i.expiry_1 <= {clock}"
-        ))
-        .rows(service_rows(services))
-        .text(instance.as_str());
-    let rows: Vec<FoundClaimRow> = store.pools.read()?.load(&statement)?;
+    let statement = Statement::new(format!(
+        "-- find_takeable
+         select c.service_id,
+             case when i.expiry_1 > {clock} then c.claimant end as live_claimant
+         from {{x}} join service_id_claims c on c.service_id = x.service_id
+         left join instances i on i.instance_id = c.claimant
+         where c.claimant is null or c.claimant <> ? or i.expiry_1 <= {clock}"
+    ))
+    .rows(service_rows(services))
+    .text(instance.as_str());
+    let rows: Vec<(String, Option<String>)> = store.pools.read()?.load_tuples(&statement)?;
     let mut found = FoundClaims::default();
-    for FoundClaimRow { service, live_claimant } in rows {
-        match live_claimant {
-            Some(claimant) => found.of_others.entry(claimant).or_default().push(service.read()?),
-            None => found.takeable.push(service.read()?),
-        }
+    for (service, live_claimant) in rows {
+        let services = match live_claimant {
+            Some(claimant) => found.of_others.entry(claimant).or_default(),
+            None => &mut found.takeable,
+        };
+        services.push(service_id(&service)?);
     }
     Ok(found)
 }
@@ -189,21 +181,6 @@ pub(super) struct FoundClaims {
     pub(super) takeable: Vec<ServiceId>,
     /// The services of other live instances, by instance.
     pub(super) of_others: BTreeMap<String, Vec<ServiceId>>,
-}
-
-result_row! {
-    struct FoundClaimRow {
-        live_claimant: Option<String>,
-        #[diesel(embed)]
-        service: ServiceRow,
-    }
-}
-
-result_row! {
-    struct ExpiredRow {
-        instance_id: String,
-        fully_expired: bool,
-    }
 }
 
 /// The services that a statement considers.

@@ -8,7 +8,7 @@ use super::takeable::TakeableService;
 use crate::{
     batch::{AttemptLog, fill, record_locked},
     sql::{
-        Connection, Rows, Statement, Store, StoreError, result_row,
+        Connection, Rows, Statement, Store, StoreError,
         rows::{AttemptRow, service_id, service_rows, with_submitter},
     },
     submission::owner_lost,
@@ -44,24 +44,17 @@ fn find_lost_attempts(
 ) -> Result<Vec<Change>, StoreError> {
     let with_submitter = with_submitter("s");
     let services = takeable.iter().map(|service| service.service_id.as_str());
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<AttemptRow> = connection.load_rows(
         format!(
             "-- find_lost_attempts
              select s.service_id, s.batch_id, s.attempts, s.epoch
              from {{x}} join lanes s on s.service_id = x.service_id
              where {with_submitter}"
         ),
-    )
-    .rows(Rows::default().text("service_id", services));
-    let rows: Vec<AttemptRow> = connection.load(&statement)?;
+        Rows::default().text("service_id", services),
+    )?;
     // The epoch changes in the same transaction, so these changes apply to any epoch.
-    rows.iter()
-        .map(|row| {
-            let (service_id, batch_id, attempt_id) = row.read()?;
-            Ok(Change { epoch: None, ..owner_lost(service_id, batch_id, attempt_id) })
-        })
-        .collect()
+    rows.iter().map(|row| Ok(Change { epoch: None, ..owner_lost(row.submitted()?) })).collect()
 }
 
 /// The epoch is stored in the claim and in the lanes, so that a write is fenced by the row that it changes.
@@ -70,9 +63,7 @@ fn change_claimant(
     services: &[ServiceId],
     instance: &InstanceId,
 ) -> Result<Vec<Claim>, StoreError> {
-    let dialect = connection.dialect();
     let change_claimant = Statement::new(
-        dialect,
         "-- change_claimant
          update service_id_claims set claimant = ?, epoch = service_id_claims.epoch + 1
          from {x} where service_id_claims.service_id = x.service_id
@@ -80,20 +71,20 @@ fn change_claimant(
     )
     .text(instance.as_str())
     .rows(service_rows(services));
-    let rows: Vec<ClaimRow> = connection.load(&change_claimant)?;
-    let raise_epochs = Statement::new(
-        dialect,
+    let rows: Vec<(String, i64)> = connection.load_tuples(&change_claimant)?;
+    connection.execute_rows(
         "-- raise_epochs
          update lanes as s set epoch = x.epoch
          from {x} where s.service_id = x.service_id",
-    )
-    .rows(
         Rows::default()
-            .text("service_id", rows.iter().map(|row| row.service_id.as_str()))
-            .long("epoch", rows.iter().map(|row| row.epoch)),
-    );
-    connection.execute(&raise_epochs)?;
-    rows.iter().map(ClaimRow::read).collect()
+            .text("service_id", rows.iter().map(|(service, _)| service.as_str()))
+            .long("epoch", rows.iter().map(|(_, epoch)| *epoch)),
+    )?;
+    let claim = |(service, epoch): &(String, i64)| {
+        let epoch = u64::try_from(*epoch).map_err(StoreError::corrupt)?;
+        Ok(Claim { service_id: service_id(service)?, epoch })
+    };
+    rows.iter().map(claim).collect()
 }
 
 /// Fills the lanes of the taken services, because their strategy may have changed.
@@ -126,18 +117,4 @@ fn put_in_doubt(
         .filter(|(_, outcome)| *outcome == in_doubt)
         .map(|(change, _)| (change.service_id.clone(), change.batch_id))
         .collect())
-}
-
-result_row! {
-    struct ClaimRow {
-        service_id: String,
-        epoch: i64,
-    }
-}
-
-impl ClaimRow {
-    fn read(&self) -> Result<Claim, StoreError> {
-        let epoch = u64::try_from(self.epoch).map_err(StoreError::corrupt)?;
-        Ok(Claim { service_id: service_id(&self.service_id)?, epoch })
-    }
 }

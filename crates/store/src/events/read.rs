@@ -53,17 +53,16 @@ impl EventStore for Store {
     ) -> BatchResult<Option<Vec<BatchEvent>>> {
         let mut connection = self.pools.read()?;
         let Some(seq) = find_seq(&mut connection, service_id, batch_id)? else { return Ok(None) };
-        let statement = self
-            .statement(format!(
-                "-- batch_history
-                 select {EVENT_COLUMNS},
-                     (select g.instance from event_groups g where g.seq = e.group_seq) as instance
-                 from batch_events e
-                 join batches b on b.seq = e.batch_seq
-                 where e.batch_seq = ?
-                 order by e.batch_seq, e.group_seq, e.position"
-            ))
-            .long(seq);
+        let statement = Statement::new(format!(
+            "-- batch_history
+             select {EVENT_COLUMNS},
+                 (select g.instance from event_groups g where g.seq = e.group_seq) as instance
+             from batch_events e
+             join batches b on b.seq = e.batch_seq
+             where e.batch_seq = ?
+             order by e.batch_seq, e.group_seq, e.position"
+        ))
+        .long(seq);
         let rows: Vec<HistoryRow> = connection.load(&statement)?;
         let read = |row: HistoryRow| row.event.into_event(row.instance, None);
         Ok(Some(rows.into_iter().map(read).collect::<Result<_, _>>()?))
@@ -92,7 +91,6 @@ fn find_seq(
     batch_id: &ItemId,
 ) -> Result<Option<i64>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_batch_seq
          select b.seq from batches b where b.batch_id = ? and b.service_id = ?",
     )
@@ -114,7 +112,6 @@ result_row! {
 impl FeedRow {
     fn read(connection: &mut Connection) -> Result<Self, StoreError> {
         let statement = Statement::new(
-            connection.dialect(),
             "-- read_event_feed
              select f.generation, f.removed_seq, f.removed_xid from event_feed f where f.id = 1",
         );

@@ -9,7 +9,7 @@ use super::{
     rows::{EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow, decode_seqs},
     snapshot::Snapshot,
 };
-use crate::sql::{Connection, Dialect, Rows, Statement, Store, StoreError, rows::limit};
+use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::limit};
 
 /// How many groups are read at once.
 const GROUPS: usize = 100;
@@ -97,14 +97,11 @@ impl<'a, 'c> Reader<'a, 'c> {
     ) -> Result<Vec<GroupRow>, StoreError> {
         let is_read_in_part = window.events > 0 && window.group > position.last_seen();
         let read = window.group.max(position.last_seen());
-        let statement = Statement::new(
-            self.connection.dialect(),
-            format!(
-                "-- next_event_groups
-                 select {GROUP_COLUMNS} from event_groups g where g.seq > ? and g.seq <= ?
-                 order by g.seq limit ?"
-            ),
-        )
+        let statement = Statement::new(format!(
+            "-- next_event_groups
+             select {GROUP_COLUMNS} from event_groups g where g.seq > ? and g.seq <= ?
+             order by g.seq limit ?"
+        ))
         .long(if is_read_in_part { read - 1 } else { read })
         .long(window.until.last_visible)
         .long(limit(GROUPS));
@@ -194,8 +191,7 @@ fn load_events(
     connection: &mut Connection,
     named: &[NamedEvent],
 ) -> Result<HashMap<(i64, i32), EventRow>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<EventRow> = connection.load_rows(
         format!(
             "-- load_events
              select {EVENT_COLUMNS} from {{x}}
@@ -203,15 +199,12 @@ fn load_events(
                  and e.position = x.position
              join batches b on b.seq = e.batch_seq"
         ),
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", named.iter().map(|event| event.batch_seq))
             .long("group_seq", named.iter().map(|event| event.group))
             .int("position", named.iter().map(|event| event.position))
             .in_chunks(),
-    );
-    let rows: Vec<EventRow> = connection.load(&statement)?;
+    )?;
     Ok(rows.into_iter().map(|row| ((row.group_seq, row.position), row)).collect())
 }
 
@@ -225,43 +218,31 @@ fn late_groups(
     let Some(seen) = position.seen.as_ref().filter(|seen| window.group <= seen.last_seq) else {
         return Ok(Vec::new());
     };
-    let dialect = connection.dialect();
-    if dialect.transaction_id().is_none() {
+    if connection.dialect().transaction_id().is_none() {
         return Ok(Vec::new());
     }
-    let mut groups: Vec<GroupRow> = connection.load(&of_running(dialect, seen))?;
-    groups.retain(|group| group.seq <= seen.last_seq);
-    groups.extend(connection.load::<GroupRow>(&of_begun(dialect, seen))?);
-    groups.sort_by_key(|group| group.seq);
-    Ok(groups)
-}
-
-fn of_running(dialect: Dialect, seen: &Snapshot) -> Statement<'static> {
-    Statement::new(
-        dialect,
+    let mut groups: Vec<GroupRow> = connection.load_rows(
         format!(
             "-- event_groups_of_running
              select {GROUP_COLUMNS} from {{x}} join event_groups g on g.xid = x.xid"
         ),
-    )
-    .rows(Rows::default().long("xid", seen.running.iter().copied()))
-}
-
-/// The transactions that a snapshot does not see but that had begun. They are the ones with the smallest ids. Each had
-/// a connection, so there are at most as many as the server allows.
-fn of_begun(dialect: Dialect, seen: &Snapshot) -> Statement<'static> {
-    Statement::new(
-        dialect,
-        format!(
-            "-- event_groups_of_begun
-             select {GROUP_COLUMNS} from event_groups g
-             where g.xid >= ? and g.seq <= ? and g.xid <= (
-                 select max(begun.xid) from (
-                     select distinct h.xid from event_groups h where h.xid >= ?
-                     order by h.xid limit current_setting('max_connections')::bigint) as begun)"
-        ),
-    )
+        Rows::default().long("xid", seen.running.iter().copied()),
+    )?;
+    groups.retain(|group| group.seq <= seen.last_seq);
+    // The transactions that a snapshot does not see but that had begun are the ones with the smallest ids. Each had a
+    // connection, so there are at most as many as the server allows.
+    let begun = Statement::new(format!(
+        "-- event_groups_of_begun
+         select {GROUP_COLUMNS} from event_groups g
+         where g.xid >= ? and g.seq <= ? and g.xid <= (
+             select max(begun.xid) from (
+                 select distinct h.xid from event_groups h where h.xid >= ?
+                 order by h.xid limit current_setting('max_connections')::bigint) as begun)"
+    ))
     .long(seen.first_invisible)
     .long(seen.last_seq)
-    .long(seen.first_invisible)
+    .long(seen.first_invisible);
+    groups.extend(connection.load::<GroupRow>(&begun)?);
+    groups.sort_by_key(|group| group.seq);
+    Ok(groups)
 }

@@ -2,7 +2,7 @@
 
 use grid_batch_core::Timestamp;
 
-use crate::sql::{Connection, Rows, Statement, StoreError, result_row, rows::limit};
+use crate::sql::{Connection, Rows, Statement, StoreError, rows::limit};
 
 /// Removes the events of batches that are removed.
 pub(crate) fn remove_events_of(
@@ -29,55 +29,37 @@ pub(crate) fn remove_groups(
     if !cfg!(feature = "events") {
         return Ok(0);
     }
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of f");
-    let lock_feed = Statement::new(
-        dialect,
-        format!(
-            "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
-        ),
-    );
+    let lock = connection.dialect().locking("for update of f");
+    let lock_feed = Statement::new(format!(
+        "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
+    ));
     let removed: Vec<i64> = connection.load_column(&lock_feed)?;
     let oldest = Statement::new(
-        dialect,
         "-- oldest_event_groups
          select g.seq, g.at, coalesce(g.xid, 0) as xid from event_groups g where g.seq > ?
          order by g.seq limit ?",
     )
     .long(removed.first().copied().unwrap_or(0))
     .long(limit(count.saturating_add(1)));
-    let mut oldest: Vec<AgeRow> = connection.load(&oldest)?;
+    let mut oldest: Vec<(i64, i64, i64)> = connection.load_tuples(&oldest)?;
     oldest.pop();
-    let old: Vec<AgeRow> =
-        oldest.into_iter().take_while(|group| group.at < before.as_micros()).collect();
-    let Some(last) = old.last() else { return Ok(0) };
-    let remember = Statement::new(
-        dialect,
+    let old: Vec<_> =
+        oldest.into_iter().take_while(|(_, at, _)| *at < before.as_micros()).collect();
+    let Some((last, ..)) = old.last() else { return Ok(0) };
+    connection.execute_rows(
         "-- remember_removed_events
          update event_feed as f
          set removed_seq = x.seq,
              removed_xid = case when f.removed_xid > x.xid then f.removed_xid else x.xid end
          from {x} where f.id = 1",
-    )
-    .rows(
         Rows::default()
-            .long("seq", [last.seq])
-            .long("xid", [old.iter().map(|group| group.xid).max().unwrap_or_default()]),
-    );
-    connection.execute(&remember)?;
+            .long("seq", [*last])
+            .long("xid", [old.iter().map(|(.., xid)| *xid).max().unwrap_or_default()]),
+    )?;
     let remove = Statement::new(
-        dialect,
         "-- remove_event_groups
          delete from event_groups where seq in (select x.seq from {x})",
     )
-    .rows(Rows::default().long("seq", old.iter().map(|group| group.seq)));
+    .rows(Rows::default().long("seq", old.iter().map(|(seq, ..)| *seq)));
     connection.execute(&remove)
-}
-
-result_row! {
-    struct AgeRow {
-        seq: i64,
-        at: i64,
-        xid: i64,
-    }
 }

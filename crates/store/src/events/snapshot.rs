@@ -6,7 +6,7 @@
 use grid_batch_core::Timestamp;
 
 use super::rows::GroupRow;
-use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
+use crate::sql::{Connection, Rows, Statement, StoreError};
 
 /// The commits that were visible at one moment. The default is the moment before the first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,17 +27,16 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Takes a snapshot now. The last number is read first, so that transactions with smaller ones have begun.
     pub(super) fn take(connection: &mut Connection) -> Result<Self, StoreError> {
-        let dialect = connection.dialect();
         let last = "-- last_event_group
-                    select coalesce(max(g.seq), 0) as number from event_groups g";
-        let last: Vec<i64> = connection.load_column(&Statement::new(dialect, last))?;
+             select coalesce(max(g.seq), 0) as number from event_groups g";
+        let last: Vec<i64> = connection.load_column(&Statement::new(last))?;
         let last_seq = last.first().copied().unwrap_or(0);
-        let Some(query) = dialect.snapshot_query() else {
+        let Some(query) = connection.dialect().snapshot_query() else {
             return Ok(Self { last_seq, last_visible: last_seq, ..Self::default() });
         };
-        let rows: Vec<SnapshotRow> = connection.load(&Statement::new(dialect, query))?;
+        let rows: Vec<(String, i64)> = connection.load_tuples(&Statement::new(query))?;
         let (text, last_visible) =
-            rows.first().map_or(("", 0), |row| (row.snapshot.as_str(), row.last_visible));
+            rows.first().map_or(("", 0), |(text, last)| (text.as_str(), *last));
         let snapshot = Self::parse(text);
         let snapshot = snapshot.ok_or_else(|| StoreError::corrupt(format!("a snapshot {text}")))?;
         Ok(Self { last_seq, last_visible, ..snapshot })
@@ -79,30 +78,22 @@ pub(crate) fn begin_generation(
     if !cfg!(feature = "events") {
         return Ok(());
     }
-    let dialect = connection.dialect();
-    let begin = Statement::new(
-        dialect,
+    connection.execute_rows(
         "-- begin_event_generation
          update event_feed as f
          set removed_xid = 0, generation = case
              when f.generation >= x.now then f.generation + 1 else x.now end
          from {x} where f.id = 1",
-    )
-    .rows(Rows::default().long("now", [now.as_micros()]));
-    connection.execute(&begin)?;
-    let Some(first_invisible) = dialect.first_invisible_transaction() else { return Ok(()) };
+        Rows::default().long("now", [now.as_micros()]),
+    )?;
+    let Some(first_invisible) = connection.dialect().first_invisible_transaction() else {
+        return Ok(());
+    };
     let show = format!(
         "-- show_event_groups
          update event_groups set xid = null where xid >= {first_invisible}"
     );
-    connection.execute(&Statement::new(dialect, show)).map(drop)
-}
-
-result_row! {
-    struct SnapshotRow {
-        snapshot: String,
-        last_visible: i64,
-    }
+    connection.execute(&Statement::new(show)).map(drop)
 }
 
 #[cfg(test)]

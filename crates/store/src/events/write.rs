@@ -68,7 +68,6 @@ fn insert_group(
         // SQLite does not support `insert` in a `with` clause.
         None => {
             let insert = Statement::new(
-                dialect,
                 "-- insert_event_group
                  insert into event_groups (at, instance, batch_seqs) values (?, nullif(?, ''), ?)",
             );
@@ -83,7 +82,7 @@ fn insert_group(
             )
         }
     };
-    let mut statement = Statement::new(dialect, text);
+    let mut statement = Statement::new(text);
     if dialect.transaction_id().is_some() {
         statement = statement.long(at.as_micros()).text(instance).bytes(&seqs);
     }

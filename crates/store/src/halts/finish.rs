@@ -193,7 +193,6 @@ fn find_in_lanes(
     until: i64,
 ) -> Result<Vec<InLane>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_following_in_lanes
          select s.batch_seq, coalesce(s.position, s.created_at) as position, s.batch_id, s.submitted,
              s.earlier_may_arrive, s.held_until_decision
@@ -218,7 +217,6 @@ fn find_open_behind(
     count: usize,
 ) -> Result<Vec<Positioned>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_open_behind
          select b.seq, b.created_at from batches b
          where b.service_id = ? and b.created_at > ? and b.created_at <= ? and b.ended_at is null
@@ -228,15 +226,8 @@ fn find_open_behind(
     .long(after)
     .long(until)
     .long(limit(count));
-    let rows: Vec<OpenRow> = connection.load(&statement)?;
-    Ok(rows.iter().map(|row| (row.seq, service_id.clone(), row.created_at)).collect())
-}
-
-result_row! {
-    struct OpenRow {
-        seq: i64,
-        created_at: i64,
-    }
+    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
+    Ok(rows.into_iter().map(|(seq, created_at)| (seq, service_id.clone(), created_at)).collect())
 }
 
 result_row! {

@@ -84,7 +84,6 @@ pub(super) fn load_halt(
     seq: i64,
 ) -> Result<Option<(StoredHalt, bool)>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- load_halt
          select h.batch_seq, h.service_id, h.position, h.ends_until, h.positioned from halts h
          where h.batch_seq = ?",
@@ -100,7 +99,6 @@ pub(crate) fn first_halt(
     service_id: &ServiceId,
 ) -> Result<Option<i64>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- first_halt
          select h.batch_seq, h.service_id, h.position, h.ends_until from halts h
          where h.service_id = ? order by h.service_id, h.position limit 1",
@@ -116,8 +114,7 @@ pub(crate) fn find_last_before(
     before: &[(usize, i64)],
 ) -> Result<Vec<(usize, StoredHalt)>, StoreError> {
     let service = |number: usize| batches[number].service_id.as_str();
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<NumberedRow> = connection.load_rows(
         "-- find_last_halt
          select x.number, h.batch_seq, h.service_id, h.position, h.ends_until
          from {x} join halts h on h.service_id = x.service_id and h.position = (
@@ -125,15 +122,12 @@ pub(crate) fn find_last_before(
              where n.service_id = x.service_id and n.position < x.position
                  and coalesce(n.ends_until, x.own) >= x.own
              order by n.service_id desc, n.position desc limit 1)",
-    )
-    .rows(
         Rows::default()
             .long("number", before.iter().map(|(number, _)| number_of(*number)))
             .text("service_id", before.iter().map(|(number, _)| service(*number)))
             .long("position", before.iter().map(|(_, before)| *before))
             .long("own", before.iter().map(|(number, _)| batches[*number].position)),
-    );
-    let rows: Vec<NumberedRow> = connection.load(&statement)?;
+    )?;
     rows.into_iter()
         .map(|row| {
             Ok((usize::try_from(row.number).map_err(StoreError::corrupt)?, row.halt.read()?))
@@ -149,7 +143,6 @@ pub(crate) fn set_ends_until(
     origin: HaltOrigin,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- set_ends_until
          update halts set ends_until = ?, origin = ? where batch_seq = ?",
     )
@@ -211,7 +204,6 @@ pub(super) fn find_ending(
     count: usize,
 ) -> Result<Vec<StoredHalt>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_ending_halts
          select h.batch_seq, h.service_id, h.position, h.ends_until from halts h
          where h.service_id = ? and h.ends_until is not null and h.ends_until < ?
@@ -233,25 +225,16 @@ pub(super) fn next_service_that_ends(
 ) -> Result<Option<ServiceId>, StoreError> {
     let sql = if positioned {
         "-- next_service_that_ends
-             select h.service_id from halts h
-             where h.service_id > ? and h.ends_until is not null and h.positioned
-             order by h.service_id limit 1"
+         select h.service_id from halts h
+         where h.service_id > ? and h.ends_until is not null and h.positioned
+         order by h.service_id limit 1"
     } else {
         "-- next_service_in_order_that_ends
-             select h.service_id from halts h
-             where h.service_id > ? and h.ends_until is not null and not h.positioned
-             order by h.service_id limit 1"
+         select h.service_id from halts h
+         where h.service_id > ? and h.ends_until is not null and not h.positioned
+         order by h.service_id limit 1"
     };
-    next_service(connection, sql, after)
-}
-
-fn next_service(
-    connection: &mut Connection,
-    sql: &'static str,
-    after: &str,
-) -> Result<Option<ServiceId>, StoreError> {
-    let statement = Statement::new(connection.dialect(), sql).text(after);
-    let rows: Vec<ServiceRow> = connection.load(&statement)?;
+    let rows: Vec<ServiceRow> = connection.load(&Statement::new(sql).text(after))?;
     rows.first().map(ServiceRow::read).transpose()
 }
 
@@ -262,7 +245,6 @@ pub(super) fn set_position(
     position: i64,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- set_halt_position
          update halts set position = ? where batch_seq = ?",
     )

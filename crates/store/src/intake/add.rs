@@ -16,9 +16,8 @@ use crate::{
     missing::{MissingCapacity, WaitedFor},
     service_history::find_past_transactions,
     sql::{
-        Connection, Rows, Statement, Store, StoreError,
-        groups::{GroupItem, GroupResult, commit_group},
-        result_row,
+        Connection, Rows, Store, StoreError,
+        groups::{GroupItem, commit_group},
         rows::{batch_id, same_transaction},
     },
 };
@@ -51,13 +50,9 @@ impl IntakeStore for Store {
         if lists.iter().all(|list| list.is_empty()) {
             return Ok(lists.iter().map(|_| Ok(Vec::new())).collect());
         }
-        let GroupResult { outcomes, error } =
+        let added =
             commit_group(self, lists, |connection, lists| add_lists(self, connection, lists));
-        if let Some(error) = error
-            && !matches!(error, StoreError::ServicesLocked { .. })
-        {
-            return Err(error.into());
-        }
+        let outcomes = added.without_locked()?;
         let outcome = |(list, outcome): (&&[NewBatch], Option<_>)| match (outcome, list.first()) {
             (Some(outcome), _) => outcome,
             (None, None) => Ok(Vec::new()),
@@ -122,18 +117,16 @@ fn find_stored(
     connection: &mut Connection,
     batches: &[&NewBatch],
 ) -> Result<HashMap<(String, ItemId), Vec<u8>>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(String, Vec<u8>, Vec<u8>)> = connection.load_row_tuples(
         "-- find_stored
          select b.service_id, b.batch_id, p.serialized_batch
          from {x}
          join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id
          join batch_payloads p on p.batch_seq = b.seq",
-    )
-    .rows(new_batch_rows(batches.iter().copied()).in_chunks());
-    let rows: Vec<StoredRow> = connection.load(&statement)?;
+        new_batch_rows(batches.iter().copied()).in_chunks(),
+    )?;
     rows.into_iter()
-        .map(|row| Ok(((row.service_id, batch_id(&row.batch_id)?), row.serialized_batch)))
+        .map(|(service_id, id, bytes)| Ok(((service_id, batch_id(&id)?), bytes)))
         .collect()
 }
 
@@ -145,8 +138,7 @@ fn find_transaction_holders<'a>(
 ) -> Result<HashMap<Key<'a>, ItemId>, StoreError> {
     let transactions: Vec<Key<'a>> = batches.iter().flat_map(|batch| transactions(batch)).collect();
     let same = same_transaction("x");
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(i64, Vec<u8>)> = connection.load_row_tuples(
         format!(
             "-- find_transaction_holders
              select x.number, b.batch_id
@@ -156,20 +148,17 @@ fn find_transaction_holders<'a>(
              where b.service_id = x.service_id
                  and (b.dlt_status is null or b.dlt_status = 'COMMITTED')"
         ),
-    )
-    .rows(
         Rows::default()
             .long("number", (0..).take(transactions.len()))
             .text("service_id", transactions.iter().map(|(service_id, _)| *service_id))
             .bytes("transaction_id", transactions.iter().map(|(_, id)| id.as_bytes())),
-    );
-    let rows: Vec<TransactionHolderRow> = connection.load(&statement)?;
+    )?;
     rows.into_iter()
-        .map(|row| {
-            let transaction = usize::try_from(row.number).ok().and_then(|n| transactions.get(n));
+        .map(|(number, id)| {
+            let transaction = usize::try_from(number).ok().and_then(|n| transactions.get(n));
             let transaction = transaction
                 .ok_or_else(|| StoreError::corrupt("a transaction that was not asked for"))?;
-            Ok((*transaction, batch_id(&row.batch_id)?))
+            Ok((*transaction, batch_id(&id)?))
         })
         .collect()
 }
@@ -361,19 +350,4 @@ impl<'k> KnownBatches<'k> {
 
 fn key(batch: &NewBatch) -> Key<'_> {
     (batch.service_id.as_str(), batch.batch_id)
-}
-
-result_row! {
-    struct TransactionHolderRow {
-        number: i64,
-        batch_id: Vec<u8>,
-    }
-}
-
-result_row! {
-    struct StoredRow {
-        service_id: String,
-        batch_id: Vec<u8>,
-        serialized_batch: Vec<u8>,
-    }
 }

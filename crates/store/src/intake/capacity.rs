@@ -5,7 +5,7 @@ use grid_batch_core::batches::{BatchConflict, NewBatch, SignerId};
 use super::CreatedAtAllocator;
 use crate::{
     missing::limit_of,
-    sql::{Connection, Rows, Statement, StoreError, intake_limits::IntakeLimits, result_row},
+    sql::{Connection, Rows, StoreError, intake_limits::IntakeLimits},
 };
 
 /// How much may still be added to the services of some batches. The locks of the services ensure that the numbers of
@@ -152,17 +152,14 @@ fn count_ended(
     if services.is_empty() {
         return Ok(HashMap::new());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(String, i64)> = connection.load_row_tuples(
         "-- count_ended_of_lanes
          select s.service_id, s.ended from {x} join lanes s on s.service_id = x.service_id",
-    )
-    .rows(Rows::default().text("service_id", services.iter().copied()));
-    let rows: Vec<EndedRow> = connection.load(&statement)?;
+        Rows::default().text("service_id", services.iter().copied()),
+    )?;
     let mut ended: HashMap<String, u64> = HashMap::new();
-    for row in rows {
-        *ended.entry(row.service_id).or_default() +=
-            u64::try_from(row.ended).map_err(StoreError::corrupt)?;
+    for (service, count) in rows {
+        *ended.entry(service).or_default() += u64::try_from(count).map_err(StoreError::corrupt)?;
     }
     Ok(ended)
 }
@@ -185,13 +182,6 @@ fn count_new_services(
     }
 }
 
-result_row! {
-    struct EndedRow {
-        service_id: String,
-        ended: i64,
-    }
-}
-
 /// How many new services there are: no batch of them has ended yet.
 ///
 /// If a ledger has a service, a batch of the service soon ends. An invented service stays new forever, so the number of
@@ -208,28 +198,24 @@ fn count_of_signers(
     signers: &BTreeSet<SignerId>,
 ) -> Result<NewServiceCounts, StoreError> {
     let signers: Vec<&SignerId> = signers.iter().collect();
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(i64, i64, i64)> = connection.load_row_tuples(
         "-- count_new_services
          select x.number,
              (select count(*) from new_services n where n.signer = x.signer) as of_signer,
              (select count(*) from new_services) as in_all
          from {x}",
-    )
-    .rows(
         Rows::default()
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
-    );
-    let rows: Vec<NewServicesRow> = connection.load(&statement)?;
+    )?;
     let mut counts = NewServiceCounts::default();
-    for row in rows {
-        let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));
+    for (number, of_signer, in_all) in rows {
+        let signer = usize::try_from(number).ok().and_then(|number| signers.get(number));
         let signer =
             signer.ok_or_else(|| StoreError::corrupt("a signer that was not asked for"))?;
         let count = |count| u64::try_from(count).map_err(StoreError::corrupt);
-        counts.of_signers.insert(**signer, count(row.of_signer)?);
-        counts.in_all = count(row.in_all)?;
+        counts.of_signers.insert(**signer, count(of_signer)?);
+        counts.in_all = count(in_all)?;
     }
     Ok(counts)
 }
@@ -248,14 +234,6 @@ pub(super) fn record_new_services(
             .text("service_id", openers.keys().copied())
             .bytes("signer", openers.values().map(|signer| &signer.as_bytes()[..])),
     )
-}
-
-result_row! {
-    struct NewServicesRow {
-        number: i64,
-        of_signer: i64,
-        in_all: i64,
-    }
 }
 
 #[cfg(test)]

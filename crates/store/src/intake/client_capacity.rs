@@ -6,7 +6,7 @@ use grid_batch_core::batches::{BatchConflict, ClientId, NewBatch};
 use crate::{
     missing::limit_of,
     sql::{
-        Connection, Dialect, Rows, Statement, Store, StoreError,
+        Connection, Rows, Statement, Store, StoreError,
         open_counts::{OpenCount, OpenCounts},
         query::single_count,
     },
@@ -114,9 +114,18 @@ fn count_open(
     let mut counts = BTreeMap::new();
     for client in clients {
         let name = client.to_string();
-        connection.execute(&forget_ended(connection.dialect(), &name))?;
+        // It does not wait for another transaction that does the same.
+        let lock = connection.dialect().locking("for update of c skip locked");
+        let forget = Statement::new(format!(
+            "-- forget_ended_of_client
+             delete from client_batches where batch_seq in (
+                 select c.batch_seq from client_batches c
+                 where c.client = ? and not exists (
+                     select 1 from batches b where b.seq = c.batch_seq and b.ended_at is null)
+                 order by c.batch_seq limit ? {lock})"
+        ));
+        connection.execute(&forget.text(&name).long(MOST_FORGOTTEN))?;
         let statement = Statement::new(
-            connection.dialect(),
             "-- count_open_of_client
              select count(*) as open from client_batches c join batches b on b.seq = c.batch_seq
              where c.client = ? and b.ended_at is null",
@@ -125,22 +134,4 @@ fn count_open(
         counts.insert(*client, single_count(&connection.load_column(&statement)?)?);
     }
     Ok(counts)
-}
-
-/// It does not wait for another transaction that does the same.
-fn forget_ended(dialect: Dialect, client: &str) -> Statement<'_> {
-    let lock = dialect.locking("for update of c skip locked");
-    Statement::new(
-        dialect,
-        format!(
-            "-- forget_ended_of_client
-             delete from client_batches where batch_seq in (
-                 select c.batch_seq from client_batches c
-                 where c.client = ? and not exists (
-                     select 1 from batches b where b.seq = c.batch_seq and b.ended_at is null)
-                 order by c.batch_seq limit ? {lock})"
-        ),
-    )
-    .text(client)
-    .long(MOST_FORGOTTEN)
 }

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::NewBatch;
 
-use crate::sql::{Connection, Rows, Statement, StoreError, result_row};
+use crate::sql::{Connection, Rows, StoreError};
 
 /// Allocates the `created_at` of new batches, which decides their order in their service.
 ///
@@ -36,8 +36,7 @@ impl<'a> CreatedAtAllocator<'a> {
             *counts.entry(batch.service_id.as_str()).or_default() += 1;
         }
         let now = now.as_micros();
-        let reserve = Statement::new(
-            connection.dialect(),
+        let rows: Vec<(String, i64, i64)> = connection.load_row_tuples(
             "-- reserve_created_at
              insert into services (service_id, last_created_at, added)
              select service_id, last_created_at, added from {x} where true order by service_id
@@ -49,23 +48,20 @@ impl<'a> CreatedAtAllocator<'a> {
                  end,
                  added = services.added + excluded.added
              returning service_id, last_created_at, added",
-        )
-        .rows(
             Rows::default()
                 .text("service_id", counts.keys().copied())
                 .long("last_created_at", counts.values().map(|count| now + count - 1))
                 .long("added", counts.values().copied())
                 .in_chunks(),
-        );
-        let rows: Vec<ReservedRow> = connection.load(&reserve)?;
-        let reserved: HashMap<&str, &ReservedRow> =
-            rows.iter().map(|row| (row.service_id.as_str(), row)).collect();
+        )?;
+        let reserved: HashMap<String, (i64, i64)> =
+            rows.into_iter().map(|(service, last, added)| (service, (last, added))).collect();
         let mut services = BTreeMap::new();
         for (service, count) in counts {
-            let row = reserved
+            let (last, added) = reserved
                 .get(service)
                 .ok_or_else(|| StoreError::corrupt(format!("no row of the service {service}")))?;
-            let (next, added_before) = (row.last_created_at - count + 1, row.added - count);
+            let (next, added_before) = (last - count + 1, added - count);
             services.insert(service, Reserved { next, count, left: count, added_before });
         }
         Ok(Self { services })
@@ -91,8 +87,19 @@ impl<'a> CreatedAtAllocator<'a> {
 
     /// Creates an unclaimed claim and an empty lane for each service that gets its first batch.
     pub(super) fn open_services(&self, connection: &mut Connection) -> Result<(), StoreError> {
-        let opened = |reserved: &Reserved| reserved.left < reserved.count;
-        insert_services(connection, &self.new_services(opened))
+        let opened = self.new_services(|reserved| reserved.left < reserved.count);
+        for sql in [
+            "-- insert_claims
+             insert into service_id_claims (service_id) select service_id from {x} where true
+             on conflict do nothing",
+            "-- insert_lanes
+             insert into lanes (service_id, lane) select service_id, 0 from {x} where true
+             on conflict do nothing",
+        ] {
+            let services = Rows::default().text("service_id", opened.iter().copied());
+            connection.execute_rows(sql, services)?;
+        }
+        Ok(())
     }
 
     fn new_services(&self, condition: impl Fn(&Reserved) -> bool) -> Vec<&'a str> {
@@ -126,28 +133,5 @@ impl<'a> CreatedAtAllocator<'a> {
                 .text("service_id", left().map(|(service, _)| *service))
                 .long("count", left().map(|(_, reserved)| reserved.left)),
         )
-    }
-}
-
-fn insert_services(connection: &mut Connection, services: &[&str]) -> Result<(), StoreError> {
-    for sql in [
-        "-- insert_claims
-         insert into service_id_claims (service_id) select service_id from {x} where true
-         on conflict do nothing",
-        "-- insert_lanes
-         insert into lanes (service_id, lane) select service_id, 0 from {x} where true
-         on conflict do nothing",
-    ] {
-        let services = Rows::default().text("service_id", services.iter().copied());
-        connection.execute(&Statement::new(connection.dialect(), sql).rows(services))?;
-    }
-    Ok(())
-}
-
-result_row! {
-    struct ReservedRow {
-        service_id: String,
-        last_created_at: i64,
-        added: i64,
     }
 }

@@ -6,7 +6,9 @@ use grid_batch_core::BatchResult;
 use grid_batch_core::batches::{AddOutcome, BatchConflict, NewBatch};
 
 use super::add::add_lists;
-use crate::sql::{Connection, Rows, Store, StoreError, program_connection::ProgramConnection};
+use crate::sql::{
+    Connection, Rows, Statement, Store, StoreError, program_connection::ProgramConnection,
+};
 
 impl Store {
     /// Stores a list of batches, whole or not at all, in the transaction that the program has begun on this connection.
@@ -69,7 +71,7 @@ impl Store {
         }
         let services: BTreeSet<&str> = batches.iter().map(|it| it.service_id.as_str()).collect();
         let channel = self.notification_channel();
-        let statement = connection.statement(
+        let statement = Statement::new(
             "-- notify_owners_at_commit
              select pg_notify(?, c.claimant || chr(10) || c.service_id)
              from {x} join service_id_claims c on c.service_id = x.service_id

@@ -10,7 +10,7 @@ use crate::{
     events::{NewEvent, insert_events},
     scheduling::{PositionedBatch, add_waiting},
     service_history::insert_declared_new,
-    sql::{Connection, Dialect, Rows, Statement, Store, StoreError, result_row},
+    sql::{Connection, Rows, Statement, Store, StoreError},
 };
 
 /// Inserts new batches at the end of the queues of their services, and returns their `seq`.
@@ -33,7 +33,7 @@ pub(crate) fn insert_dated(
     created_at: &mut CreatedAtAllocator<'_>,
 ) -> Result<Vec<(i64, Timestamp)>, StoreError> {
     let inserted = insert_rows(store, connection, batches, created_at, false)?;
-    connection.execute(&install_first_heads(connection.dialect(), &inserted))?;
+    connection.execute(&install_first_heads(&inserted))?;
     Ok(inserted.iter().map(|batch| (batch.seq, batch.created_at)).collect())
 }
 
@@ -68,13 +68,12 @@ fn insert_rows<'a>(
     created_at: &mut CreatedAtAllocator<'_>,
     with_access: bool,
 ) -> Result<Vec<InsertedBatch<'a>>, StoreError> {
-    let dialect = connection.dialect();
     let dated: Vec<(&NewBatch, Timestamp)> =
         batches.iter().map(|batch| (*batch, created_at.next(batch.service_id.as_str()))).collect();
     created_at.open_services(connection)?;
-    let rows: Vec<InsertedBatchRow> = connection.load(&insert_batches(dialect, &dated))?;
+    let rows: Vec<(i64, String, i64)> = connection.load_tuples(&insert_batches(&dated))?;
     let seqs: HashMap<(&str, i64), i64> =
-        rows.iter().map(|row| ((row.service_id.as_str(), row.created_at), row.seq)).collect();
+        rows.iter().map(|(seq, service, at)| ((service.as_str(), *at), *seq)).collect();
     let inserted = dated
         .into_iter()
         .map(|(batch, created_at)| {
@@ -91,8 +90,8 @@ fn insert_rows<'a>(
         inserted.iter().map(|batch| encode(batch).filter(|_| with_access)).collect();
     let deadlines: Vec<Option<String>> =
         inserted.iter().map(|it| it.batch.deadline.map(|deadline| deadline.to_string())).collect();
-    connection.execute(&insert_payloads(dialect, &inserted, &access, &deadlines))?;
-    connection.execute(&insert_transactions(dialect, &inserted))?;
+    connection.execute(&insert_payloads(&inserted, &access, &deadlines))?;
+    connection.execute(&insert_transactions(&inserted))?;
     insert_client_batches(store, connection, inserted.iter().map(|it| (it.seq, it.batch)))?;
     insert_declared_new(connection, inserted.iter().map(|it| (it.seq, it.batch)))?;
     let events: Vec<NewEvent> = inserted.iter().map(InsertedBatch::accepted).collect();
@@ -101,13 +100,12 @@ fn insert_rows<'a>(
 }
 
 /// The column of labels is left out if no batch of the group has one.
-fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {
+fn insert_batches<'a>(dated: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {
     let rows = new_batch_rows(dated.iter().map(|(batch, _)| *batch))
         .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros()));
     let labels = || dated.iter().map(|(batch, _)| batch.label.as_ref().map(BatchLabel::as_str));
     if labels().flatten().next().is_none() {
         return Statement::new(
-            dialect,
             "-- insert_batches
              insert into batches (service_id, batch_id, created_at)
              select service_id, batch_id, created_at from {x} where true
@@ -117,7 +115,6 @@ fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> 
         .rows(rows.in_chunks());
     }
     Statement::new(
-        dialect,
         "-- insert_labelled_batches
          insert into batches (service_id, batch_id, created_at, label)
          select service_id, batch_id, created_at, label from {x} where true
@@ -129,7 +126,6 @@ fn insert_batches<'a>(dialect: Dialect, dated: &[(&'a NewBatch, Timestamp)]) -> 
 
 /// The columns of deadlines are left out if no batch of the group has one.
 fn insert_payloads<'a>(
-    dialect: Dialect,
     inserted: &[InsertedBatch<'a>],
     access: &'a [Option<Vec<u8>>],
     deadlines: &'a [Option<String>],
@@ -141,7 +137,6 @@ fn insert_payloads<'a>(
         .bytes("serialized_batch", bytes);
     if deadlines.iter().all(Option::is_none) {
         return Statement::new(
-            dialect,
             "-- insert_payloads
              insert into batch_payloads (batch_seq, declared_access, serialized_batch)
              select batch_seq, declared_access, serialized_batch from {x}",
@@ -149,7 +144,6 @@ fn insert_payloads<'a>(
         .rows(rows.in_chunks());
     }
     Statement::new(
-        dialect,
         "-- insert_payloads_with_deadlines
          insert into batch_payloads (batch_seq, declared_access, serialized_batch, deadline)
          select batch_seq, declared_access, serialized_batch, deadline from {x}",
@@ -157,7 +151,7 @@ fn insert_payloads<'a>(
     .rows(rows.optional_text("deadline", deadlines.iter().map(Option::as_deref)).in_chunks())
 }
 
-fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
+fn insert_transactions<'a>(inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
     let transactions: Vec<(i64, i32, &'a ItemId)> = inserted
         .iter()
         .flat_map(|inserted| {
@@ -167,7 +161,6 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
         })
         .collect();
     Statement::new(
-        dialect,
         "-- insert_transactions
          insert into transactions (batch_seq, position, transaction_id)
          select batch_seq, position, transaction_id from {x}",
@@ -184,14 +177,13 @@ fn insert_transactions<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> 
 /// The first new batch of a service without an open batch becomes its head. If a pool is parked, withdrawals of other
 /// pools get their lanes when they are stored. The lane is a value of each row, because with a constant PostgreSQL's
 /// planner would read the first lane of every service when there are few.
-fn install_first_heads<'a>(dialect: Dialect, inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
+fn install_first_heads<'a>(inserted: &[InsertedBatch<'a>]) -> Statement<'a> {
     let mut first: BTreeMap<&'a str, &InsertedBatch<'a>> = BTreeMap::new();
     for batch in inserted {
         first.entry(batch.batch.service_id.as_str()).or_insert(batch);
     }
     let heads = || first.values();
     Statement::new(
-        dialect,
         "-- install_first_heads
          update lanes as s
          set batch_seq = x.batch_seq, batch_id = x.batch_id, created_at = x.created_at
@@ -240,13 +232,5 @@ impl InsertedBatch<'_> {
             position: self.created_at.as_micros(),
             access: access.unwrap_or_else(DeclaredAccess::everything),
         }
-    }
-}
-
-result_row! {
-    struct InsertedBatchRow {
-        seq: i64,
-        service_id: String,
-        created_at: i64,
     }
 }

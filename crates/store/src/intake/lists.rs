@@ -11,7 +11,7 @@ use log::{debug, warn};
 
 use super::add::add_lists;
 use crate::sql::{
-    Connection, Store, StoreError,
+    Connection, Statement, Store, StoreError,
     groups::{GroupItem, GroupResult, commit_group},
     result_row,
     rows::{limit, storable},
@@ -117,7 +117,7 @@ fn text(error: impl ToString) -> String {
 impl Store {
     /// The services with lists to add. They are texts of programs, which may not be ids.
     pub(crate) fn services_with_lists(&self) -> BatchResult<Vec<String>> {
-        let statement = self.statement(
+        let statement = Statement::new(
             "-- find_services_with_lists
              select distinct l.service_id from intake_lists l where l.refused_at is null
              order by l.service_id",
@@ -160,8 +160,7 @@ impl Store {
 
     /// The first list of a service after this one.
     fn next_list(&self, service: &str, after: i64) -> Result<Option<ListRow>, StoreError> {
-        let statement = self
-            .statement(
+        let statement = Statement::new(
                 "-- find_next_list
                  select l.id, l.list, l.label from intake_lists l
                  where l.service_id = ? and l.id > ? and l.refused_at is null order by l.id limit ?",
@@ -249,19 +248,18 @@ fn publish(list: List<'_>, stream: &impl RecordedSubscriber) {
 /// Whether no other instance has added or refused the list. Others wait until the end of this transaction.
 fn lock(connection: &mut Connection, list: &ListRow) -> Result<bool, StoreError> {
     let locking = connection.dialect().locking("for update");
-    let statement = connection
-        .statement(format!(
-            "-- lock_list
-             select l.id from intake_lists l where l.id = ? and l.refused_at is null {locking}"
-        ))
-        .long(list.id);
+    let statement = Statement::new(format!(
+        "-- lock_list
+         select l.id from intake_lists l where l.id = ? and l.refused_at is null {locking}"
+    ))
+    .long(list.id);
     let found: Vec<i64> = connection.load_column(&statement)?;
     Ok(!found.is_empty())
 }
 
 fn remove(connection: &mut Connection, list: &ListRow) -> Result<(), StoreError> {
     let sql = "-- remove_list\n delete from intake_lists where id = ?";
-    connection.execute(&connection.statement(sql).long(list.id)).map(drop)
+    connection.execute(&Statement::new(sql).long(list.id)).map(drop)
 }
 
 fn refuse(
@@ -272,7 +270,7 @@ fn refuse(
 ) -> Result<(), StoreError> {
     let sql = "-- refuse_list\n update intake_lists set error = ?, refused_at = ? where id = ?";
     let error = storable(error);
-    let statement = connection.statement(sql).text(&error).long(now.as_micros()).long(list.id);
+    let statement = Statement::new(sql).text(&error).long(now.as_micros()).long(list.id);
     connection.execute(&statement).map(drop)
 }
 
@@ -281,6 +279,6 @@ fn set_error(connection: &mut Connection, list: &ListRow, error: &str) -> Result
     let sql = "-- set_list_error
          update intake_lists set error = ? where id = ? and (error is null or error <> ?)";
     let error = storable(error);
-    let statement = connection.statement(sql).text(&error).long(list.id).text(&error);
+    let statement = Statement::new(sql).text(&error).long(list.id).text(&error);
     connection.execute(&statement).map(drop)
 }

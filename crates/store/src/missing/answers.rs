@@ -16,7 +16,7 @@ use crate::{
     scheduling::{DEPENDENTS_AT_ONCE, begin_turns, find_due_services},
     sql::{
         ClaimStore, Connection, Store, StoreError,
-        groups::{GroupItem, GroupResult, commit_group},
+        groups::{GroupItem, commit_group},
     },
 };
 
@@ -75,16 +75,12 @@ fn found_at_ledger(
             if batches.len() < all.len() {
                 left.push(*id);
             }
-            let GroupResult { outcomes, error } =
-                commit_group(store, &batches, |connection, batches| {
-                    found_by(store, connection, batches, id)
-                });
+            let found = commit_group(store, &batches, |connection, batches| {
+                found_by(store, connection, batches, id)
+            });
+            let outcomes = found.without_locked()?;
             let done = outcomes.iter().flatten().count();
             ready.extend(outcomes.into_iter().flatten().flatten());
-            match error {
-                None | Some(StoreError::ServicesLocked { .. }) => {}
-                Some(error) => return Err(error),
-            }
             if batches.len() < STEP || done == 0 {
                 break;
             }
@@ -129,17 +125,12 @@ fn absent_at_ledger(
         let mut after = i64::MIN;
         loop {
             let batches = find_that_ask(&mut *store.pools.read()?, id, after, STEP)?;
-            let GroupResult { outcomes, error } =
-                commit_group(store, &batches, |connection, batches| {
-                    absent_for(store, connection, batches, id)
-                });
-            for evaluated in outcomes.into_iter().flatten() {
+            let absent = commit_group(store, &batches, |connection, batches| {
+                absent_for(store, connection, batches, id)
+            });
+            for evaluated in absent.without_locked()?.into_iter().flatten() {
                 all.ended += evaluated.ended;
                 all.ready.extend(evaluated.ready);
-            }
-            match error {
-                None | Some(StoreError::ServicesLocked { .. }) => {}
-                Some(error) => return Err(error),
             }
             match batches.last() {
                 Some((last, _)) if batches.len() == STEP => after = *last,
@@ -177,21 +168,17 @@ fn hold_missing(store: &Store, longest: Duration) -> Result<usize, StoreError> {
     let mut held = 0;
     loop {
         let batches = find_overdue(&mut *store.pools.read()?, before, STEP)?;
-        let GroupResult { outcomes, error } =
-            commit_group(store, &batches, |connection, batches| {
-                let locked = lock_services_of(connection, batches)?;
-                let (scheduler, now) = (&store.scheduler, store.now());
-                let held = hold_overdue(connection, scheduler, batches, &locked, &limit, now)?;
-                Ok((0..batches.len()).map(|number| number < held).collect())
-            });
+        let overdue = commit_group(store, &batches, |connection, batches| {
+            let locked = lock_services_of(connection, batches)?;
+            let (scheduler, now) = (&store.scheduler, store.now());
+            let held = hold_overdue(connection, scheduler, batches, &locked, &limit, now)?;
+            Ok((0..batches.len()).map(|number| number < held).collect())
+        });
+        let outcomes: Vec<Option<bool>> = overdue.without_locked()?;
         let done = outcomes.iter().flatten().count();
         // Batches that were not held got their positions, and there may be many of them.
         let any_freed = outcomes.iter().flatten().any(|held| !held);
         held += outcomes.into_iter().flatten().filter(|held| *held).count();
-        match error {
-            None | Some(StoreError::ServicesLocked { .. }) => {}
-            Some(error) => return Err(error),
-        }
         if batches.len() < STEP || done == 0 || any_freed {
             return Ok(held);
         }

@@ -11,7 +11,7 @@ use crate::{
     batch::{Unsendable, end_unsendable, evaluate_answered, fill},
     events::{NewEvent, insert_events},
     scheduling::{GivenPositions, Missing, Positioned, give_positions, load_positions},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
+    sql::{Connection, Rows, Scheduler, StoreError},
 };
 
 /// The result for batches that missed transactions.
@@ -146,43 +146,26 @@ pub(super) fn hold_overdue(
     );
     let reason = |seq: &i64| if unanswered.contains(seq) { &no_answer } else { &absent };
     // An operator's hold is kept.
-    let hold = Statement::new(
-        connection.dialect(),
+    let held: Vec<(i64, String)> = connection.load_row_tuples(
         "-- hold_overdue
          insert into waiting_holds (batch_seq, held_at, held_reason, cause)
          select batch_seq, held_at, held_reason, 'MISSING_TRANSACTION' from {x} where true
          on conflict (batch_seq) do nothing
          returning batch_seq, held_reason",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", missing.iter().map(|(seq, _)| *seq))
             .long("held_at", missing.iter().map(|_| now.as_micros()))
             .text("held_reason", missing.iter().map(|(seq, _)| reason(seq).as_str())),
-    );
-    let held: Vec<OverdueRow> = connection.load(&hold)?;
-    let events: Vec<NewEvent> = held.into_iter().map(OverdueRow::event).collect();
+    )?;
+    let event = |(batch_seq, reason): (i64, String)| NewEvent {
+        batch_seq,
+        kind: EventKind::Held,
+        state: BatchState::New,
+        attempt: 0,
+        detail: Some(reason),
+    };
+    let events: Vec<NewEvent> = held.into_iter().map(event).collect();
     insert_events(connection, scheduler.events(), &events, now)?;
     mark_overdue(connection, missing.iter().map(|(seq, _)| *seq))?;
     Ok(missing.len())
-}
-
-result_row! {
-    /// A batch that is held now.
-    struct OverdueRow {
-        batch_seq: i64,
-        held_reason: String,
-    }
-}
-
-impl OverdueRow {
-    fn event(self) -> NewEvent {
-        NewEvent {
-            batch_seq: self.batch_seq,
-            kind: EventKind::Held,
-            state: BatchState::New,
-            attempt: 0,
-            detail: Some(self.held_reason),
-        }
-    }
 }

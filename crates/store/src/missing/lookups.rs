@@ -87,21 +87,18 @@ fn find_signers(
         Some(_) => "l.signer > ?",
         None => "l.signer >= ?",
     };
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_signers_to_look_up
-             with recursive signers(signer) as (
-                 select (select l.signer from transaction_lookups l where {first}
-                         order by l.signer, l.next_lookup_at limit 1)
-                 union all
-                 select (select l.signer from transaction_lookups l where l.signer > r.signer
-                         order by l.signer, l.next_lookup_at limit 1)
-                 from signers r where r.signer is not null
-             )
-             select r.signer from signers r where r.signer is not null limit ?"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_signers_to_look_up
+         with recursive signers(signer) as (
+             select (select l.signer from transaction_lookups l where {first}
+                     order by l.signer, l.next_lookup_at limit 1)
+             union all
+             select (select l.signer from transaction_lookups l where l.signer > r.signer
+                     order by l.signer, l.next_lookup_at limit 1)
+             from signers r where r.signer is not null
+         )
+         select r.signer from signers r where r.signer is not null limit ?"
+    ))
     .bytes(after.unwrap_or_default())
     .long(limit(count));
     let signers: Vec<Option<Vec<u8>>> = connection.load_column(&statement)?;
@@ -118,15 +115,12 @@ fn find_due(
     count: usize,
 ) -> Result<Vec<Lookup>, StoreError> {
     let claimed = claimed_by("l");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_due_lookups
-             select l.service_id, l.signer, l.transaction_id, l.lookups from transaction_lookups l
-             where l.signer = ? and l.next_lookup_at <= ? and {claimed}
-             order by l.signer, l.next_lookup_at limit ?"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_due_lookups
+         select l.service_id, l.signer, l.transaction_id, l.lookups from transaction_lookups l
+         where l.signer = ? and l.next_lookup_at <= ? and {claimed}
+         order by l.signer, l.next_lookup_at limit ?"
+    ))
     .bytes(signer)
     .long(now.as_micros())
     .text(/* claimant */ instance)
@@ -140,7 +134,6 @@ fn remove_unneeded(
     lookups: Vec<Lookup>,
 ) -> Result<Vec<Lookup>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_unneeded_lookups
          select x.number from {x}
          where (select count(*) from (
@@ -158,8 +151,7 @@ fn remove_unneeded(
     let unneeded: Vec<Lookup> = of(unneeded);
     if !unneeded.is_empty() {
         // A batch that misses it may have been added meanwhile.
-        let statement = Statement::new(
-            connection.dialect(),
+        connection.execute_rows(
             "-- remove_lookups
              delete from transaction_lookups
              where (service_id, signer, transaction_id) in (
@@ -169,9 +161,8 @@ fn remove_unneeded(
                      where m.signer = transaction_lookups.signer
                          and m.transaction_id = transaction_lookups.transaction_id
                          and m.found_at is null)",
-        )
-        .rows(lookup_rows(&unneeded));
-        connection.execute(&statement)?;
+            lookup_rows(&unneeded),
+        )?;
     }
     Ok(of(needed))
 }
@@ -189,25 +180,26 @@ fn mark_asked(
         let earlier = u32::try_from(lookup.lookups).unwrap_or_default();
         now.plus(pauses.whole_delay(earlier)).as_micros()
     };
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- mark_looked_up
          update transaction_lookups
          set lookups = transaction_lookups.lookups + 1, next_lookup_at = x.next_lookup_at
          from {x} where transaction_lookups.service_id = x.service_id
              and transaction_lookups.signer = x.signer
              and transaction_lookups.transaction_id = x.transaction_id",
-    )
-    .rows(lookup_rows(lookups).long("next_lookup_at", lookups.iter().map(next)));
-    connection.execute(&statement)?;
+        lookup_rows(lookups).long("next_lookup_at", lookups.iter().map(next)),
+    )?;
     // Other batches do not need the time.
-    connection.execute_rows("-- mark_asked
+    connection.execute_rows(
+        "-- mark_asked
          update missing_transactions set asked_at = x.asked_at
          from {x} where missing_transactions.transaction_id = x.transaction_id
              and missing_transactions.found_at is null
-             and missing_transactions.invalid_seq is not null and missing_transactions.asked_at = 0", Rows::default()
+             and missing_transactions.invalid_seq is not null and missing_transactions.asked_at = 0",
+        Rows::default()
             .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
-            .long("asked_at", lookups.iter().map(|_| now.as_micros())))
+            .long("asked_at", lookups.iter().map(|_| now.as_micros())),
+    )
 }
 
 /// Sets the time of the next question about these transactions, whatever their pauses.
@@ -232,17 +224,16 @@ fn set_next_lookup(
 /// How many transactions the ledger has not been asked about yet, and for how long they have waited.
 fn load_lag(connection: &mut Connection, now: Timestamp) -> Result<LookupLag, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- load_lookup_lag
          select count(*) as waiting, min(r.since) as since from (
              select l.since from transaction_lookups l where l.lookups = 0 and l.since > 0
              order by l.since limit ?) as r",
     )
     .long(MOST_COUNTED);
-    let rows: Vec<LagRow> = connection.load(&statement)?;
-    let lag = |row: &LagRow| LookupLag {
-        waiting: row.waiting.unsigned_abs(),
-        longest: row.since.map_or(Duration::ZERO, |since| now.since(Timestamp::from_micros(since))),
+    let rows: Vec<(i64, Option<i64>)> = connection.load_tuples(&statement)?;
+    let lag = |(waiting, since): &(i64, Option<i64>)| LookupLag {
+        waiting: waiting.unsigned_abs(),
+        longest: since.map_or(Duration::ZERO, |since| now.since(Timestamp::from_micros(since))),
     };
     Ok(rows.first().map(lag).unwrap_or_default())
 }
@@ -257,13 +248,6 @@ fn lookup_rows(lookups: &[Lookup]) -> Rows<'_> {
         .text("service_id", lookups.iter().map(|it| it.service_id.as_str()))
         .bytes("signer", lookups.iter().map(|it| it.signer.as_slice()))
         .bytes("transaction_id", lookups.iter().map(|it| it.transaction_id.as_slice()))
-}
-
-result_row! {
-    struct LagRow {
-        waiting: i64,
-        since: Option<i64>,
-    }
 }
 
 /// How many signers take turns in one round of lookups.

@@ -9,7 +9,7 @@ use super::lookups;
 use crate::{
     scheduling::Missing,
     sql::{
-        Connection, Rows, Statement, StoreError, result_row,
+        Connection, Rows, Statement, StoreError,
         rows::{batch_id, limit, same_transaction, service_id},
     },
 };
@@ -33,8 +33,7 @@ pub(crate) fn insert(
     let signer = |seq: i64| signers.get(&seq).map_or(&[][..], |signer| &signer.as_bytes()[..]);
     // An answer from before the end of the batch with the transaction does not count, because that batch may have been
     // applied since.
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_missing_transactions
          insert into missing_transactions
              (transaction_id, batch_seq, service_id, since, invalid_seq, signer)
@@ -47,8 +46,6 @@ pub(crate) fn insert(
          set invalid_seq = excluded.invalid_seq, asked_at = 0
          where missing_transactions.found_at is null
              and coalesce(missing_transactions.invalid_seq, 0) < coalesce(excluded.invalid_seq, 0)",
-    )
-    .rows(
         Rows::default()
             .bytes("transaction_id", rows().map(|(_, it)| it.transaction_id.as_bytes()))
             .long("batch_seq", rows().map(|(batch, _)| batch.0))
@@ -56,8 +53,7 @@ pub(crate) fn insert(
             .long("since", rows().map(|_| now.as_micros()))
             .optional_long("invalid_seq", rows().map(|(_, it)| it.invalid_seq))
             .bytes("signer", rows().map(|(batch, _)| signer(batch.0))),
-    );
-    connection.execute(&statement)?;
+    )?;
     let missed: Vec<(ItemId, i64)> =
         rows().map(|(batch, it)| (it.transaction_id, batch.0)).collect();
     lookups::insert(connection, &missed, now)?;
@@ -76,23 +72,19 @@ pub(crate) fn count_of_signers(
         return Ok(BTreeMap::new());
     }
     let signers: Vec<SignerId> = signers.iter().copied().collect();
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(i64, i64)> = connection.load_row_tuples(
         "-- count_missing_of_signers
          select x.number, (
              select count(*) from missing_transactions m
              where m.signer = x.signer and m.found_at is null) as count
          from {x}",
-    )
-    .rows(
         Rows::default()
             .long("number", (0..).take(signers.len()))
             .bytes("signer", signers.iter().map(|signer| &signer.as_bytes()[..])),
-    );
-    let rows: Vec<MissingCountRow> = connection.load(&statement)?;
-    let count = |row: MissingCountRow| {
-        let signer = usize::try_from(row.number).ok().and_then(|number| signers.get(number));
-        Some((*signer?, row.count.unsigned_abs()))
+    )?;
+    let count = |(number, count): (i64, i64)| {
+        let signer = usize::try_from(number).ok().and_then(|number| signers.get(number));
+        Some((*signer?, count.unsigned_abs()))
     };
     Ok(rows.into_iter().filter_map(count).collect())
 }
@@ -103,7 +95,6 @@ pub(crate) fn find_waited_for(
     transaction_ids: &BTreeSet<ItemId>,
 ) -> Result<BTreeSet<ItemId>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_waited_for
          select x.transaction_id from {x}
          where (select count(*) from (
@@ -150,7 +141,6 @@ fn remove_except(
     still: &[Missing],
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_missing_of
          select m.transaction_id from missing_transactions m
          where m.batch_seq = ? and m.found_at is null",
@@ -176,7 +166,6 @@ pub(crate) fn find_missed(
 ) -> Result<BTreeSet<i64>, StoreError> {
     // Usually nothing is missing, and no transaction is looked up.
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_missed_batches
          select x.batch_seq from {x}
          where (select count(*) from (
@@ -196,18 +185,15 @@ pub(crate) fn find_arrived(
     transaction_ids: &BTreeSet<ItemId>,
 ) -> Result<BTreeSet<i64>, StoreError> {
     let same = same_transaction("x");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- find_arrived_batches
-             select b.seq as batch_seq
-             from {{x}} join transactions t on {same} join batches b on b.seq = t.batch_seq
-             where b.dlt_status = 'COMMITTED' or b.ended_at is null and coalesce(
-                 (select w.position from waiting_batches w where w.batch_seq = b.seq),
-                 (select s.position from lanes s
-                  where s.service_id = b.service_id and s.batch_seq = b.seq)) is not null"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- find_arrived_batches
+         select b.seq as batch_seq
+         from {{x}} join transactions t on {same} join batches b on b.seq = t.batch_seq
+         where b.dlt_status = 'COMMITTED' or b.ended_at is null and coalesce(
+             (select w.position from waiting_batches w where w.batch_seq = b.seq),
+             (select s.position from lanes s
+              where s.service_id = b.service_id and s.batch_seq = b.seq)) is not null"
+    ))
     .rows(Rows::default().bytes("transaction_id", transaction_ids.iter().map(|id| id.as_bytes())));
     Ok(connection.load_column(&statement)?.into_iter().collect())
 }
@@ -220,7 +206,6 @@ pub(crate) fn find_missing_dependents(
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_missing_dependents
          select m.batch_seq, m.service_id
          from transactions t join batches b on b.seq = t.batch_seq
@@ -242,7 +227,6 @@ pub(crate) fn find_that_miss(
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_batches_that_miss
          select m.batch_seq, m.service_id from missing_transactions m
          where m.transaction_id = ? and m.found_at is null limit ?",
@@ -261,7 +245,6 @@ pub(crate) fn find_that_ask(
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_batches_that_ask
          select m.batch_seq, m.service_id from missing_transactions m
          where m.transaction_id = ? and m.batch_seq > ? and m.found_at is null
@@ -281,7 +264,6 @@ pub(crate) fn find_overdue(
     count: usize,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_overdue_batches
          select m.batch_seq, m.service_id from missing_transactions m
          where m.found_at is null and not m.overdue and m.since <= ? order by m.since limit ?",
@@ -295,10 +277,10 @@ fn load_incomplete(
     connection: &mut Connection,
     statement: &Statement<'_>,
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
-    let rows: Vec<IncompleteRow> = connection.load(statement)?;
+    let rows: Vec<(i64, String)> = connection.load_tuples(statement)?;
     let incomplete: BTreeSet<IncompleteBatch> = rows
         .iter()
-        .map(|row| Ok((row.batch_seq, service_id(&row.service_id)?)))
+        .map(|(seq, service)| Ok((*seq, service_id(service)?)))
         .collect::<Result<_, StoreError>>()?;
     Ok(incomplete.into_iter().collect())
 }
@@ -329,7 +311,6 @@ pub(crate) fn release_overdue(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- release_overdue
          update missing_transactions set found_at = ?
          where batch_seq = ? and found_at is null and (
@@ -366,18 +347,4 @@ pub(crate) fn end_holds(
          where batch_seq in (select x.batch_seq from {x}) and cause = 'MISSING_TRANSACTION'",
         Rows::default().long("batch_seq", seqs),
     )
-}
-
-result_row! {
-    struct IncompleteRow {
-        batch_seq: i64,
-        service_id: String,
-    }
-}
-
-result_row! {
-    struct MissingCountRow {
-        number: i64,
-        count: i64,
-    }
 }

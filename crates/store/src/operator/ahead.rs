@@ -239,6 +239,5 @@ fn count_ahead(connection: &mut Connection, batch: &StoredBatch) -> Result<u64, 
         .filter(batches::created_at.lt(batch.created_at.as_micros()))
         .filter(batches::created_at.nullable().ge(oldest_head.single_value()))
         .select(count_star());
-    let counts: Vec<i64> = connection.load_query("count_ahead", query)?;
-    single_count(&counts)
+    single_count(&connection.load_query("count_ahead", query)?)
 }

@@ -10,7 +10,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 
 use super::pauses::lock_pause_of_all;
 use crate::sql::{
-    Connection, Statement, Store, StoreError, result_row,
+    Connection, Statement, Store, StoreError,
     rows::{confirmed_ledger, limit, no_lane, service_id, with_submitter},
     schema::{instances as instance_rows, service_id_claims},
 };
@@ -132,18 +132,15 @@ pub(super) fn change_drain(
     let dialect = connection.dialect();
     let clock = dialect.clock();
     let lock = dialect.locking("for update of i");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_instance
-             select i.instance_id, i.draining from instances i
-             where (i.instance_id = ? or i.name = ?) and i.expiry_2 > {clock} {lock}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- lock_instance
+         select i.instance_id, i.draining from instances i
+         where (i.instance_id = ? or i.name = ?) and i.expiry_2 > {clock} {lock}"
+    ))
     .text(instance.as_str())
     .text(instance.as_str());
-    let rows: Vec<LockedInstanceRow> = connection.load(&statement)?;
-    let Some(LockedInstanceRow { instance_id, draining }) = rows.into_iter().next() else {
+    let rows: Vec<(String, bool)> = connection.load_tuples(&statement)?;
+    let Some((instance_id, draining)) = rows.into_iter().next() else {
         return Ok(ActionOutcome::NotFound);
     };
     let instance = InstanceId::new(instance_id);
@@ -173,7 +170,7 @@ pub(crate) fn set_draining(
     instance: &InstanceId,
     draining: bool,
 ) -> Result<(), StoreError> {
-    let statement = connection.statement(if draining {
+    let statement = Statement::new(if draining {
         "-- begin_drain
          update instances set draining = true where instance_id = ?"
     } else {
@@ -185,26 +182,15 @@ pub(crate) fn set_draining(
 
 /// Whether another instance could take the services.
 fn has_other(connection: &mut Connection, instance: &InstanceId) -> Result<bool, StoreError> {
-    let dialect = connection.dialect();
-    let (clock, confirmed) = (dialect.clock(), confirmed_ledger("i"));
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- count_other_instances
-             select count(*) as instances from instances i
-             where i.instance_id <> ? and i.expiry_1 > {clock} and not i.draining and {confirmed}"
-        ),
-    )
+    let (clock, confirmed) = (connection.dialect().clock(), confirmed_ledger("i"));
+    let statement = Statement::new(format!(
+        "-- count_other_instances
+         select count(*) as instances from instances i
+         where i.instance_id <> ? and i.expiry_1 > {clock} and not i.draining and {confirmed}"
+    ))
     .text(instance.as_str());
     let instances: Vec<i64> = connection.load_column(&statement)?;
     Ok(instances.iter().any(|count| *count > 0))
-}
-
-result_row! {
-    struct LockedInstanceRow {
-        instance_id: String,
-        draining: bool,
-    }
 }
 
 /// Ends the claim of a service, as its owner does at its shutdown, but not while a batch is with a submitter. Any
@@ -213,15 +199,11 @@ pub(super) fn release_claim(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<ActionOutcome, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of c");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_claim
-             select c.claimant from service_id_claims c where c.service_id = ? {lock}"
-        ),
-    )
+    let lock = connection.dialect().locking("for update of c");
+    let statement = Statement::new(format!(
+        "-- lock_claim
+         select c.claimant from service_id_claims c where c.service_id = ? {lock}"
+    ))
     .text(service_id.as_str());
     let claimants: Vec<Option<String>> = connection.load_column(&statement)?;
     let Some(claimant) = claimants.into_iter().next() else {
@@ -232,14 +214,11 @@ pub(super) fn release_claim(
     };
     // No batch can be taken while the lock is held, so it is certain which batches are with a submitter.
     let not_busy = no_lane("service_id_claims", &with_submitter("s"));
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- release_claim
-             update service_id_claims set claimant = null
-             where service_id_claims.service_id = ? and {not_busy}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- release_claim
+         update service_id_claims set claimant = null
+         where service_id_claims.service_id = ? and {not_busy}"
+    ))
     .text(service_id.as_str());
     if connection.execute(&statement)? == 0 {
         return Ok(ActionOutcome::Refused(ActionRefusal::ClaimInUse));

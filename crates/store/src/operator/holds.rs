@@ -14,7 +14,7 @@ use super::batch_actions::LockedBatch;
 use crate::{
     batch::{
         ActionNote, AttemptLog, BatchKey, Lane, NOT_PROVED_NEW, fill_after_holds, hold_waiting,
-        lock_lanes, log_without_lane, release_waiting, write_held,
+        lock_lanes, log_without_lane, release_waiting, write_open,
     },
     missing::{give_positions_if_complete, release_overdue},
     service_history::declare_new,
@@ -196,7 +196,7 @@ fn change_hold(
             if changed {
                 let mut log = AttemptLog::default();
                 log.add_action(lane, note, now);
-                write_held(connection, lane)?;
+                write_open(connection, &[&*lane])?;
                 log.write(connection, store.scheduler.events(), now)?;
                 let held = iter::once(&*lane);
                 next_waits = !fill_after_holds(connection, &store.scheduler, held, now)?.is_empty();

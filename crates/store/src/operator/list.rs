@@ -290,8 +290,7 @@ fn count_before_heads(
     if let Some(service_id) = service_id {
         query = query.filter(waiting_batches::service_id.eq(service_id.as_str()));
     }
-    let counts: Vec<i64> = connection.load_query("count_before_heads", query)?;
-    single_count(&counts)
+    single_count(&connection.load_query("count_before_heads", query)?)
 }
 
 /// When the oldest waiting batch of a service was stored.

@@ -44,8 +44,7 @@ impl Store {
     pub fn open_states(&self) -> Result<OpenStates, StoreError> {
         let mut connection = self.pools.read()?;
         let connection = &mut *connection;
-        let dialect = connection.dialect();
-        let rows: Vec<StateRow> = connection.load(&Statement::new(dialect, OPEN_STATES))?;
+        let rows: Vec<StateRow> = connection.load(&Statement::new(OPEN_STATES))?;
         // A batch without a lane may be older than all batches in lanes. The one with the lowest number was stored
         // first.
         let first = waiting_batches::table
@@ -78,9 +77,8 @@ impl Store {
         &self,
         connection: &mut Connection,
     ) -> Result<Vec<(&'static str, u64)>, StoreError> {
-        let dialect = connection.dialect();
-        let rows: Vec<WaitingCountRow> = connection.load(&Statement::new(dialect, WAITING))?;
-        let halted = connection.load_column(&Statement::new(dialect, HALTED))?;
+        let rows: Vec<WaitingCountRow> = connection.load(&Statement::new(WAITING))?;
+        let halted = connection.load_column(&Statement::new(HALTED))?;
         let halted: BTreeSet<String> = halted.into_iter().collect();
         let count = |row: &WaitingCountRow| {
             let strategy = self.scheduler.strategy(&self.unreadable.read(&row.service_id)?);

@@ -16,7 +16,6 @@ use crate::{
     sql::{
         ClaimStore, Connection, Statement, Store, StoreError,
         query::single_count,
-        result_row,
         rows::{service_id, time},
         schema::{database_state, service_id_claims},
     },
@@ -32,36 +31,31 @@ pub(super) fn change_pause(
     service_id: &ServiceId,
     now: Timestamp,
 ) -> Result<ActionOutcome, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of c");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_pause
-             select c.paused_at, c.states_differ_at from service_id_claims c
-             where c.service_id = ? {lock}"
-        ),
-    )
+    let lock = connection.dialect().locking("for update of c");
+    let statement = Statement::new(format!(
+        "-- lock_pause
+         select c.paused_at, c.states_differ_at from service_id_claims c
+         where c.service_id = ? {lock}"
+    ))
     .text(service_id.as_str());
-    let rows: Vec<ServicePauseRow> = connection.load(&statement)?;
-    let Some(pause) = rows.into_iter().next() else { return Ok(ActionOutcome::NotFound) };
-    if let Err(refusal) = check(verb, pause.by_operator()) {
-        return Ok(ActionOutcome::Refused(match pause.states_differ_at {
+    let rows: Vec<(Option<i64>, Option<i64>)> = connection.load_tuples(&statement)?;
+    let Some((paused_at, differ_at)) = rows.into_iter().next() else {
+        return Ok(ActionOutcome::NotFound);
+    };
+    if let Err(refusal) = check(verb, by_operator(paused_at, differ_at)) {
+        return Ok(ActionOutcome::Refused(match differ_at {
             Some(_) if verb == OperatorVerb::Resume => ActionRefusal::StatesDiffer,
             _ => refusal,
         }));
     }
-    let differ_at = pause.states_differ_at;
     let statement = match verb {
         OperatorVerb::Pause => Statement::new(
-            dialect,
             "-- pause
              update service_id_claims set paused_at = ? where service_id = ?",
         )
         // The two times together show whether an operator has paused the service.
         .long(now.as_micros().max(differ_at.map_or(i64::MIN, |at| at.saturating_add(1)))),
         _ => Statement::new(
-            dialect,
             "-- resume
              update service_id_claims set paused_at = states_differ_at where service_id = ?",
         ),
@@ -88,7 +82,6 @@ pub(super) fn change_pause_of_all(
     verb: OperatorVerb,
     now: Timestamp,
 ) -> Result<ActionOutcome, StoreError> {
-    let dialect = connection.dialect();
     if let Err(refusal) = check(verb, lock_pause_of_all(connection)?) {
         return Ok(ActionOutcome::Refused(refusal));
     }
@@ -96,20 +89,18 @@ pub(super) fn change_pause_of_all(
     let (state, instances) = match verb {
         OperatorVerb::Pause => (
             Statement::new(
-                dialect,
                 "-- pause_all
                  update database_state set paused_at = ? where id = 1",
             )
             .long(now.as_micros()),
-            Statement::new(dialect, "-- pause_instances\n update instances set paused = true"),
+            Statement::new("-- pause_instances\n update instances set paused = true"),
         ),
         _ => (
             Statement::new(
-                dialect,
                 "-- resume_all
                  update database_state set paused_at = null where id = 1",
             ),
-            Statement::new(dialect, "-- resume_instances\n update instances set paused = false"),
+            Statement::new("-- resume_instances\n update instances set paused = false"),
         ),
     };
     connection.execute(&state)?;
@@ -119,30 +110,22 @@ pub(super) fn change_pause_of_all(
 
 /// Waits for the rounds that are being taken, each of which has locked the row of its instance in share mode.
 fn lock_instances(connection: &mut Connection) -> Result<(), StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of i");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_instances
-             select i.paused from instances i order by i.instance_id {lock}"
-        ),
-    );
+    let lock = connection.dialect().locking("for update of i");
+    let statement = Statement::new(format!(
+        "-- lock_instances
+         select i.paused from instances i order by i.instance_id {lock}"
+    ));
     connection.execute(&statement).map(drop)
 }
 
 /// Since when all services are paused. Until the end of the transaction, no instance registers, and no other
 /// transaction begins or ends such a pause or begins a drain.
 pub(super) fn lock_pause_of_all(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of d");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- lock_pause_of_all
-             select d.paused_at from database_state d where d.id = 1 {lock}"
-        ),
-    );
+    let lock = connection.dialect().locking("for update of d");
+    let statement = Statement::new(format!(
+        "-- lock_pause_of_all
+         select d.paused_at from database_state d where d.id = 1 {lock}"
+    ));
     let paused_at: Vec<Option<i64>> = connection.load_column(&statement)?;
     Ok(paused_at.into_iter().flatten().next())
 }
@@ -212,8 +195,7 @@ impl Store {
             connection.load_query("pauses", query)?;
         for (name, paused_at, states_differ_at) in own {
             let service_id = service_id(&name)?;
-            let row = ServicePauseRow { paused_at, states_differ_at };
-            let by_operator = match row.by_operator() {
+            let by_operator = match by_operator(paused_at, states_differ_at) {
                 Some(since) => {
                     let target = OperatorTarget::Service(service_id.clone());
                     Some(pause(&mut connection, target, since)?)
@@ -257,27 +239,17 @@ pub(super) fn count_paused(connection: &mut Connection) -> Result<(u64, bool), S
                 .or(service_id_claims::paused_at.ne(service_id_claims::states_differ_at)),
         )
         .select(count(service_id_claims::service_id));
-    let services: Vec<i64> = connection.load_query("paused_services", services)?;
-    Ok((single_count(&services)?, all_paused(connection)?.is_some()))
+    let services = single_count(&connection.load_query("paused_services", services)?)?;
+    Ok((services, all_paused(connection)?.is_some()))
 }
 
-result_row! {
-    struct ServicePauseRow {
-        paused_at: Option<i64>,
-        states_differ_at: Option<i64>,
-    }
+/// Since when an operator has paused a service.
+fn by_operator(paused_at: Option<i64>, states_differ_at: Option<i64>) -> Option<i64> {
+    paused_at.filter(|at| states_differ_at != Some(*at))
 }
 
-impl ServicePauseRow {
-    /// Since when an operator has paused the service.
-    fn by_operator(&self) -> Option<i64> {
-        self.paused_at.filter(|at| self.states_differ_at != Some(*at))
-    }
-}
-
-impl ClaimStore {
-    /// The claimed services that are paused because their nodes have different states.
-    pub fn services_with_different_states(&self) -> Result<Vec<ServiceId>, StoreError> {
+impl StatePauseStore for ClaimStore {
+    fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>> {
         // There are few such services, so this must not use the index of claims.
         let query = service_id_claims::table
             .filter(service_id_claims::states_differ_at.is_not_null())
@@ -287,23 +259,15 @@ impl ClaimStore {
         let instance = self.instance();
         let is_own = |claimant: &Option<String>| claimant.as_deref() == Some(instance.as_str());
         let own = found.iter().filter(|(_, claimant)| is_own(claimant));
-        own.map(|(name, _)| service_id(name)).collect()
+        Ok(own.map(|(name, _)| service_id(name)).collect::<Result<_, _>>()?)
     }
 
-    /// Begins or ends the pause of a claimed service whose nodes have different states. It is independent of an
-    /// operator's pause. Returns whether anything changed.
-    ///
-    /// While it lasts, no batch of the service is taken, and operators cannot cause one to be submitted again.
-    pub fn set_states_differ(
-        &self,
-        service_id: &ServiceId,
-        differ: bool,
-    ) -> Result<bool, StoreError> {
-        let dialect = self.store.dialect();
+    /// The pause is independent of an operator's. While it lasts, no batch of the service is taken, and operators cannot
+    /// cause one to be submitted again.
+    fn set_states_differ(&self, service_id: &ServiceId, differ: bool) -> BatchResult<bool> {
         let statement = if differ {
             let now = self.store.now().as_micros();
             Statement::new(
-                dialect,
                 "-- begin_different_states
                  update service_id_claims
                  set states_differ_at = case when paused_at = ? then paused_at + 1 else ? end,
@@ -315,7 +279,6 @@ impl ClaimStore {
             .long(now)
         } else {
             Statement::new(
-                dialect,
                 "-- end_different_states
                  update service_id_claims
                  set paused_at = nullif(paused_at, states_differ_at), states_differ_at = null
@@ -325,16 +288,6 @@ impl ClaimStore {
         let instance = self.instance();
         let statement = statement.text(service_id.as_str()).text(instance.as_str());
         Ok(self.store.pools.write()?.execute(&statement)? > 0)
-    }
-}
-
-impl StatePauseStore for ClaimStore {
-    fn services_with_different_states(&self) -> BatchResult<Vec<ServiceId>> {
-        Ok(self.services_with_different_states()?)
-    }
-
-    fn set_states_differ(&self, service_id: &ServiceId, differ: bool) -> BatchResult<bool> {
-        Ok(self.set_states_differ(service_id, differ)?)
     }
 }
 
@@ -355,6 +308,5 @@ pub(super) fn count_different_states(connection: &mut Connection) -> Result<u64,
     let query = service_id_claims::table
         .filter(service_id_claims::states_differ_at.is_not_null())
         .select(count(service_id_claims::service_id));
-    let found: Vec<i64> = connection.load_query("count_different_states", query)?;
-    single_count(&found)
+    single_count(&connection.load_query("count_different_states", query)?)
 }

@@ -5,9 +5,7 @@ use grid_batch_core::queries::{FullQueue, QueueCounts};
 use super::pauses::paused_since;
 use crate::{
     halts::first_halt,
-    sql::{
-        Connection, Statement, Store, StoreError, query::single_count, result_row, rows::in_states,
-    },
+    sql::{Connection, Statement, Store, StoreError, query::single_count, rows::in_states},
 };
 
 impl Store {
@@ -17,26 +15,26 @@ impl Store {
         let limit = self.intake_limits.open_batches;
         let mut connection = self.pools.read()?;
         let connection = &mut *connection;
-        let counts = count_open(connection, limit)?;
-        let fullest = match counts.full_queues {
+        let (open, full_queues) = count_open(connection, limit)?;
+        let fullest = match full_queues {
             0 => None,
             _ => find_fullest(self, connection, limit)?,
         };
         let fullest =
             fullest.map(|(service_id, open)| read_full(connection, &service_id, open, limit));
         Ok(QueueCounts {
-            open: counts.open.unsigned_abs(),
+            open: open.unsigned_abs(),
             incomplete: count_incomplete(connection)?,
-            full: counts.full_queues.unsigned_abs(),
+            full: full_queues.unsigned_abs(),
             fullest: fullest.transpose()?,
             unreadable: self.unreadable.shown(),
         })
     }
 }
 
-fn count_open(connection: &mut Connection, limit: u64) -> Result<OpenRow, StoreError> {
+/// The numbers of open batches and of full queues.
+fn count_open(connection: &mut Connection, limit: u64) -> Result<(i64, i64), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_open_of_services
          select cast(coalesce(sum(r.open), 0) as bigint) as open,
              count(case when r.open >= ? then 1 end) as full_queues
@@ -47,7 +45,7 @@ fn count_open(connection: &mut Connection, limit: u64) -> Result<OpenRow, StoreE
              group by s.service_id, s.added) as r",
     )
     .long(at_most_i64(limit));
-    let rows: Vec<OpenRow> = connection.load(&statement)?;
+    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
     Ok(rows.into_iter().next().unwrap_or_default())
 }
 
@@ -58,7 +56,6 @@ fn find_fullest(
     limit: u64,
 ) -> Result<Option<(ServiceId, u64)>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_fullest_queues
          select s.service_id, s.added - cast(sum(l.ended) as bigint) as open
          from services s join lanes l on l.service_id = s.service_id
@@ -82,7 +79,6 @@ fn at_most_i64(number: u64) -> i64 {
 
 fn count_incomplete(connection: &mut Connection) -> Result<u64, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_incomplete
          select count(*) as count from waiting_batches w
          where w.service_id > '' and w.position is null",
@@ -97,9 +93,7 @@ fn read_full(
     limit: u64,
 ) -> Result<FullQueue, StoreError> {
     let delayed = in_states("s", |state| state == BatchState::Delayed);
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
+    let statement = Statement::new(format!(
             "-- count_full_queue
              select
                  (select count(*) from waiting_batches w
@@ -110,15 +104,14 @@ fn read_full(
                   where s.service_id = ? and s.busy and s.held_at is not null) as held,
                  (select count(*) from lanes s
                   where s.service_id = ? and s.busy and s.held_at is null and {delayed}) as delayed"
-        ),
-    )
+        ))
     .text(service_id.as_str())
     .text(service_id.as_str())
     .text(service_id.as_str())
     .text(service_id.as_str());
-    let rows: Vec<FullRow> = connection.load(&statement)?;
-    let row = rows.into_iter().next().unwrap_or_default();
-    let (signers, most_of_signer) = match row.incomplete {
+    let rows: Vec<(i64, i64, i64)> = connection.load_tuples(&statement)?;
+    let (incomplete, held, delayed) = rows.into_iter().next().unwrap_or_default();
+    let (signers, most_of_signer) = match incomplete {
         0 => (0, 0),
         _ => count_signers(connection)?,
     };
@@ -126,11 +119,11 @@ fn read_full(
         service_id: service_id.clone(),
         open,
         limit,
-        incomplete: row.incomplete.unsigned_abs(),
+        incomplete: incomplete.unsigned_abs(),
         signers,
         most_of_signer,
-        held: row.held.unsigned_abs(),
-        delayed: row.delayed.unsigned_abs(),
+        held: held.unsigned_abs(),
+        delayed: delayed.unsigned_abs(),
         paused: paused_since(connection, service_id)?.is_some(),
         halted: first_halt(connection, service_id)?.is_some(),
     })
@@ -139,7 +132,6 @@ fn read_full(
 /// The number of signers whose batches miss transactions, and the maximum number of missing transactions of one signer.
 fn count_signers(connection: &mut Connection) -> Result<(u64, u64), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_signers_that_miss
          select count(*) as signers, coalesce(max(r.missing), 0) as most from (
              select count(*) as missing from missing_transactions m
@@ -149,21 +141,4 @@ fn count_signers(connection: &mut Connection) -> Result<(u64, u64), StoreError> 
     let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
     let counts = rows.first().map(|(signers, most)| (signers.unsigned_abs(), most.unsigned_abs()));
     Ok(counts.unwrap_or_default())
-}
-
-result_row! {
-    #[derive(Default)]
-    struct OpenRow {
-        open: i64,
-        full_queues: i64,
-    }
-}
-
-result_row! {
-    #[derive(Default)]
-    struct FullRow {
-        incomplete: i64,
-        held: i64,
-        delayed: i64,
-    }
 }

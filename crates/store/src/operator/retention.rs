@@ -7,9 +7,7 @@ use grid_batch_core::{BatchResult, Timestamp};
 use crate::{
     events::{remove_events_of, remove_groups},
     service_history::keep_past_transactions,
-    sql::{
-        Connection, Rows, Statement, Store, StoreError, result_row, rows::limit, schema::batches,
-    },
+    sql::{Connection, Rows, Statement, Store, StoreError, rows::limit, schema::batches},
 };
 
 /// No batch waits for it any more, and it is not an anchor: in a service whose history is recorded, the last two
@@ -36,15 +34,14 @@ impl RetentionStore for Store {
     fn start_retention(&self, interval: Duration) -> BatchResult<bool> {
         let now = self.now();
         let latest = now.minus(interval).as_micros();
-        let statement = self
-            .statement(
-                "-- start_retention
-                 update database_state set retention_at = ?
-                 where id = 1 and (retention_at is null or retention_at <= ? or retention_at > ?)",
-            )
-            .long(now.as_micros())
-            .long(latest)
-            .long(/* written before the clock was set back */ now.as_micros());
+        let statement = Statement::new(
+            "-- start_retention
+             update database_state set retention_at = ?
+             where id = 1 and (retention_at is null or retention_at <= ? or retention_at > ?)",
+        )
+        .long(now.as_micros())
+        .long(latest)
+        .long(/* written before the clock was set back */ now.as_micros());
         Ok(self.pools.write()?.execute(&statement)? > 0)
     }
 
@@ -78,15 +75,17 @@ impl Store {
         self.pools.write()?.write_transaction(|connection| {
             remove_groups(connection, before, count.saturating_mul(GROUPS_A_BATCH))?;
             let window = RetentionWindow::load(connection, from, count)?;
-            let remove = remove_statement(self, &window, before);
-            let removed: Vec<RemovedRow> = connection.load(&remove)?;
-            let is_committed = |row: &&RemovedRow| row.dlt_status.as_deref() == Some("COMMITTED");
-            let committed = removed.iter().filter(is_committed);
-            let committed = committed.map(|row| (row.seq, row.service_id.clone())).collect();
+            let removed = window.remove(connection, &is_removable(self), before)?;
+            let seqs: Vec<i64> = removed.iter().map(|(seq, ..)| *seq).collect();
+            let is_committed = |status: Option<String>| status.as_deref() == Some("COMMITTED");
+            let committed = removed
+                .into_iter()
+                .filter_map(|(seq, service, status)| is_committed(status).then_some((seq, service)))
+                .collect();
             keep_past_transactions(connection, &committed)?;
-            remove_rows_of(connection, &removed)?;
-            remove_events_of(connection, removed.iter().map(|row| row.seq))?;
-            Ok(Removed { batches: removed.len(), next: window.next(before, now) })
+            remove_rows_of(connection, &seqs)?;
+            remove_events_of(connection, seqs.iter().copied())?;
+            Ok(Removed { batches: seqs.len(), next: window.next(before, now) })
         })
     }
 
@@ -135,12 +134,19 @@ impl Store {
         let now = self.now();
         let mut connection = self.pools.read()?;
         let window = RetentionWindow::load(&mut connection, from, count)?;
-        let select = select_statement(self, &window, before);
-        let rows: Vec<RemovableRow> = connection.load(&select)?;
+        let is_removable = is_removable(self);
+        let sql = format!(
+            "-- count_removable
+             select b.ended_at, cast(length(p.serialized_batch) as bigint) as length
+             from {{x}} join batches b on b.seq = x.seq
+             join batch_payloads p on p.batch_seq = b.seq
+             where {is_removable}"
+        );
+        let rows: Vec<(i64, i64)> = connection.load_tuples(&window.statement(sql, before))?;
         Ok(Removable {
             batches: rows.len(),
-            bytes: rows.iter().map(|row| row.length.unsigned_abs()).sum(),
-            oldest_end: rows.iter().map(|row| row.ended_at).min().map(Timestamp::from_micros),
+            bytes: rows.iter().map(|(_, length)| length.unsigned_abs()).sum(),
+            oldest_end: rows.iter().map(|(end, _)| *end).min().map(Timestamp::from_micros),
             next: window.next(before, now),
         })
     }
@@ -177,10 +183,32 @@ impl RetentionWindow {
         Ok(Self { examined, is_full })
     }
 
-    fn ended_before(&self, before: Timestamp) -> Rows<'static> {
+    /// A statement about those of the batches that ended before a time. It binds the time of [`HAS_NO_EVENT_SINCE`].
+    fn statement(&self, sql: String, before: Timestamp) -> Statement<'static> {
         let before = before.as_micros();
         let ended = self.examined.iter().filter(|b| b.ended_at.is_some_and(|at| at < before));
-        Rows::default().long("seq", ended.map(|batch| batch.seq))
+        let statement =
+            Statement::new(sql).rows(Rows::default().long("seq", ended.map(|batch| batch.seq)));
+        if cfg!(feature = "events") { statement.long(before) } else { statement }
+    }
+
+    /// Removes those of the batches that ended before a time, and returns their numbers, services and statuses.
+    /// Written as SQL, because Diesel does not support `skip locked` for both databases or in a delete.
+    fn remove(
+        &self,
+        connection: &mut Connection,
+        is_removable: &str,
+        before: Timestamp,
+    ) -> Result<Vec<(i64, String, Option<String>)>, StoreError> {
+        let lock = connection.dialect().locking("for update of b skip locked");
+        let sql = format!(
+            "-- remove_ended
+             delete from batches where seq in (
+                 select b.seq from {{x}} join batches b on b.seq = x.seq
+                 where {is_removable} order by b.seq {lock})
+             returning seq, service_id, dlt_status"
+        );
+        connection.load_tuples(&self.statement(sql, before))
     }
 
     /// Where the next step continues. A batch from the future was stored while a clock was ahead, and says nothing
@@ -201,34 +229,8 @@ fn is_removable(store: &Store) -> String {
     conditions.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
-/// Binds the time of [`HAS_NO_EVENT_SINCE`].
-fn since(before: Timestamp, statement: Statement<'static>) -> Statement<'static> {
-    if cfg!(feature = "events") { statement.long(before.as_micros()) } else { statement }
-}
-
-/// Written as SQL, because Diesel does not support `skip locked` for both databases or in a delete.
-fn remove_statement(
-    store: &Store,
-    window: &RetentionWindow,
-    before: Timestamp,
-) -> Statement<'static> {
-    let (dialect, is_removable) = (store.dialect(), is_removable(store));
-    let lock = dialect.locking("for update of b skip locked");
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- remove_ended
-             delete from batches where seq in (
-                 select b.seq from {{x}} join batches b on b.seq = x.seq
-                 where {is_removable} order by b.seq {lock})
-             returning seq, service_id, dlt_status"
-        ),
-    );
-    since(before, statement.rows(window.ended_before(before)))
-}
-
 /// Removes the rows of other tables about removed batches, because they have no foreign key.
-fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result<(), StoreError> {
+fn remove_rows_of(connection: &mut Connection, seqs: &[i64]) -> Result<(), StoreError> {
     for sql in [
         "-- remove_payloads
          delete from batch_payloads where batch_seq in (select x.seq from {x})",
@@ -239,42 +241,7 @@ fn remove_rows_of(connection: &mut Connection, removed: &[RemovedRow]) -> Result
         "-- remove_client_batches
          delete from client_batches where batch_seq in (select x.seq from {x})",
     ] {
-        let seqs = Rows::default().long("seq", removed.iter().map(|row| row.seq));
-        connection.execute(&Statement::new(connection.dialect(), sql).rows(seqs))?;
+        connection.execute_rows(sql, Rows::default().long("seq", seqs.iter().copied()))?;
     }
     Ok(())
-}
-
-fn select_statement(
-    store: &Store,
-    window: &RetentionWindow,
-    before: Timestamp,
-) -> Statement<'static> {
-    let is_removable = is_removable(store);
-    let statement = Statement::new(
-        store.dialect(),
-        format!(
-            "-- count_removable
-             select b.ended_at, cast(length(p.serialized_batch) as bigint) as length
-             from {{x}} join batches b on b.seq = x.seq
-             join batch_payloads p on p.batch_seq = b.seq
-             where {is_removable}"
-        ),
-    );
-    since(before, statement.rows(window.ended_before(before)))
-}
-
-result_row! {
-    struct RemovedRow {
-        seq: i64,
-        service_id: String,
-        dlt_status: Option<String>,
-    }
-}
-
-result_row! {
-    struct RemovableRow {
-        ended_at: i64,
-        length: i64,
-    }
 }

@@ -52,8 +52,7 @@ const RESTORED: &str = "-- restored_services
      where d.id = 1 and d.restored_seq is not null and s.busy and s.batch_seq <= d.restored_seq";
 
 fn count_services(connection: &mut Connection, sql: impl Into<String>) -> Result<u64, StoreError> {
-    let statement = Statement::new(connection.dialect(), sql);
-    single_count(&connection.load_column(&statement)?)
+    single_count(&connection.load_column(&Statement::new(sql))?)
 }
 
 impl Store {
@@ -78,14 +77,14 @@ impl Store {
             .filter(not_at_ledger)
             .filter(has_failed)
             .select(count(lanes::service_id).aggregate_distinct());
-        let failing: Vec<i64> = connection.load_query("failing_services", failing)?;
+        let failing = single_count(&connection.load_query("failing_services", failing)?)?;
         let (halted, since) = count_halted(&mut connection)?;
         let (paused, all_paused) = count_paused(&mut connection)?;
         Ok(ServiceCounts {
             open,
             held,
             restored,
-            failing: single_count(&failing)?,
+            failing,
             paused,
             all_paused,
             states_differ: count_different_states(&mut connection)?,

@@ -159,7 +159,6 @@ fn load_waiting_names(
     count: usize,
 ) -> Result<Vec<String>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- waiting_services
          with recursive waiting(service_id) as (
              select (select w.service_id from waiting_batches w where w.service_id > ?

@@ -9,7 +9,7 @@ use log::warn;
 use crate::{
     action_log::{Logged, logged},
     sql::{
-        Connection, Rows, Store, StoreError,
+        Connection, Rows, Statement, Store, StoreError,
         rows::{limit, time},
         schema::tokens,
     },
@@ -79,18 +79,14 @@ impl TokenStore for Store {
     fn note_token_use(&self, ids: &[TokenId]) -> BatchResult<()> {
         let now = self.now().as_micros();
         let ids: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
-        let statement = self
-            .statement(
-                "-- note_token_use
-                 update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
-            )
-            .rows(
-                Rows::default()
-                    .text("token_id", ids.iter().map(String::as_str))
-                    .long("used_at", ids.iter().map(|_| now)),
-            );
-        self.pools.write()?.execute(&statement)?;
-        Ok(())
+        let rows = Rows::default()
+            .text("token_id", ids.iter().map(String::as_str))
+            .long("used_at", ids.iter().map(|_| now));
+        Ok(self.pools.write()?.execute_rows(
+            "-- note_token_use
+             update tokens as t set last_used_at = x.used_at from {x} where t.token_id = x.token_id",
+            rows,
+        )?)
     }
 }
 
@@ -112,13 +108,12 @@ fn find_unrevoked(
 /// Revokes a token. Returns `false` if another transaction has just revoked it.
 fn revoke(connection: &mut Connection, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
     let id = id.to_string();
-    let statement = connection
-        .statement(
-            "-- revoke_token
-             update tokens set revoked_at = ? where revoked_at is null and token_id = ?",
-        )
-        .long(now.as_micros())
-        .text(&id);
+    let statement = Statement::new(
+        "-- revoke_token
+         update tokens set revoked_at = ? where revoked_at is null and token_id = ?",
+    )
+    .long(now.as_micros())
+    .text(&id);
     Ok(connection.execute(&statement)? > 0)
 }
 
@@ -141,8 +136,8 @@ fn insert(connection: &mut Connection, record: &TokenRecord) -> Result<bool, Sto
         .text("service_names", [record.services.as_str()])
         .long("created_at", [record.created_at])
         .optional_long("expires_at", [record.expires_at]);
-    let statement = connection
-        .statement("-- insert_token
+    let statement = Statement::new(
+        "-- insert_token
          insert into tokens (token_id, name, secret_hash, scopes, services, created_at, expires_at)
          select x.token_id, x.name, x.secret_hash, x.scopes, x.service_names, x.created_at, x.expires_at
          from {x} where true

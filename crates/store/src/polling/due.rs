@@ -7,7 +7,7 @@ use grid_batch_core::polling::{BatchId, PollPace};
 use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use crate::sql::{
-    Dialect, Statement, Store, StoreError, result_row,
+    Statement, Store, StoreError, result_row,
     rows::{AttemptRow, claimed_by, in_states, limit, service_rows},
 };
 
@@ -76,6 +76,12 @@ impl BatchId for PendingBatch {
 /// Up to `count` due batches of claimed services: the least recently checked first, then in the order of submission. A
 /// held batch is due at the longest interval. A batch that was checked or submitted in the future is due, because the
 /// clock was set back since.
+///
+/// Selects by core's [`PollPace::next_check`], rearranged so that no sum overflows: with `part` for
+/// `(last - submitted_at) / PART`, the next check is at `last + max(interval, min(longest, part))`.
+///
+/// It reads and sorts all busy lanes. There are as many as services with open batches, however long their queues are.
+/// An index in this order would have to change with each check.
 pub(super) fn due_batches(
     store: &Store,
     instance: &str,
@@ -83,7 +89,27 @@ pub(super) fn due_batches(
     pace: PollPace,
     count: usize,
 ) -> Result<Vec<PendingBatch>, StoreError> {
-    let statement = due_batches_statement(store.dialect(), instance, now, pace, count);
+    let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
+    let last = "coalesce(s.checked_at, s.submitted_at)";
+    let part = PollPace::PART;
+    let ago = |interval: Duration| {
+        now.as_micros().saturating_sub(i64::try_from(interval.as_micros()).unwrap_or(i64::MAX))
+    };
+    let statement = Statement::new(format!(
+        "-- due_batches
+         select {PENDING_COLUMNS} from lanes s
+         where s.busy and {states} and ({last} > ? or ({last} <= ? and (
+             {last} <= ?
+             or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?))))
+             and {claimed}
+         order by s.checked_at nulls first, s.submitted_at, s.service_id limit ?"
+    ))
+    .long(now.as_micros())
+    .long(ago(pace.interval))
+    .long(ago(pace.longest))
+    .long(now.as_micros())
+    .text(/* claimant */ instance)
+    .long(limit(count));
     let rows: Vec<PendingRow> = store.pools.read()?.load(&statement)?;
     rows.iter().map(PendingRow::read).collect()
 }
@@ -95,7 +121,15 @@ pub(super) fn pending_batches(
     services: &[ServiceId],
     count: usize,
 ) -> Result<Vec<PendingBatch>, StoreError> {
-    let statement = pending_batches_statement(store.dialect(), instance, services);
+    let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
+    let statement = Statement::new(format!(
+        "-- pending_batches
+         select {PENDING_COLUMNS}
+         from {{x}} join lanes s on s.service_id = x.service_id
+         where {states} and {claimed}"
+    ))
+    .rows(service_rows(services).in_chunks())
+    .text(/* claimant */ instance);
     let mut rows: Vec<PendingRow> = store.pools.read()?.load(&statement)?;
     rows.sort_by(|one, other| one.order().cmp(&other.order()));
     rows.iter().take(count).map(PendingRow::read).collect()
@@ -104,63 +138,6 @@ pub(super) fn pending_batches(
 const PENDING_COLUMNS: &str =
     "s.service_id, s.batch_id, s.attempts, s.epoch, s.checked_at, s.submitted_at, s.held_at,
                  s.dlt_status, s.invalid_reported";
-
-/// Selects by core's [`PollPace::next_check`], rearranged so that no sum overflows: with `part` for
-/// `(last - submitted_at) / PART`, the next check is at `last + max(interval, min(longest, part))`.
-///
-/// It reads and sorts all busy lanes. There are as many as services with open batches, however long their queues are.
-/// An index in this order would have to change with each check.
-fn due_batches_statement<'a>(
-    dialect: Dialect,
-    instance: &'a str,
-    now: Timestamp,
-    pace: PollPace,
-    count: usize,
-) -> Statement<'a> {
-    let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
-    let last = "coalesce(s.checked_at, s.submitted_at)";
-    let part = PollPace::PART;
-    let ago = |interval: Duration| {
-        now.as_micros().saturating_sub(i64::try_from(interval.as_micros()).unwrap_or(i64::MAX))
-    };
-    Statement::new(
-        dialect,
-        format!(
-            "-- due_batches
-             select {PENDING_COLUMNS} from lanes s
-             where s.busy and {states} and ({last} > ? or ({last} <= ? and (
-                 {last} <= ?
-                 or (s.held_at is null and {last} + ({last} - s.submitted_at) / {part} <= ?))))
-                 and {claimed}
-             order by s.checked_at nulls first, s.submitted_at, s.service_id limit ?"
-        ),
-    )
-    .long(now.as_micros())
-    .long(ago(pace.interval))
-    .long(ago(pace.longest))
-    .long(now.as_micros())
-    .text(/* claimant */ instance)
-    .long(limit(count))
-}
-
-fn pending_batches_statement<'a>(
-    dialect: Dialect,
-    instance: &'a str,
-    services: &'a [ServiceId],
-) -> Statement<'a> {
-    let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
-    Statement::new(
-        dialect,
-        format!(
-            "-- pending_batches
-             select {PENDING_COLUMNS}
-             from {{x}} join lanes s on s.service_id = x.service_id
-             where {states} and {claimed}"
-        ),
-    )
-    .rows(service_rows(services).in_chunks())
-    .text(/* claimant */ instance)
-}
 
 result_row! {
     struct PendingRow {

@@ -11,7 +11,7 @@ use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use crate::{
     batch::{BatchKey, key_rows},
     sql::{
-        Connection, Dialect, Rows, Statement, Store, StoreError, result_row,
+        Connection, Rows, Statement, Store, StoreError, result_row,
         rows::{
             AttemptRow, PROGRESS_COLUMNS, ProgressRow, batch_id, claimed_by, in_states,
             read_deadline, same_transaction,
@@ -26,27 +26,8 @@ pub(super) fn unresolved_batches(
     instance: &str,
     batches: &BTreeSet<BatchKey>,
 ) -> Result<Vec<UnresolvedBatch>, StoreError> {
-    let statement = unresolved_batches_statement(store.dialect(), instance, batches);
-    store.pools.read()?.snapshot(|connection| {
-        let rows: Vec<UnresolvedRow> = connection.load(&statement)?;
-        let mut transactions = transaction_ids(connection, &rows)?;
-        rows.into_iter()
-            .map(|row| {
-                let transactions = transactions.remove(&row.batch_seq).unwrap_or_default();
-                row.into_unresolved(transactions)
-            })
-            .collect()
-    })
-}
-
-fn unresolved_batches_statement<'a>(
-    dialect: Dialect,
-    instance: &'a str,
-    batches: &'a BTreeSet<BatchKey>,
-) -> Statement<'a> {
     let (states, claimed) = (in_states("s", BatchState::awaits_poller), claimed_by("s"));
-    Statement::new(
-        dialect,
+    let statement = Statement::new(
         format!(
             "-- unresolved_batches
              select s.service_id, s.batch_id, s.epoch, s.batch_seq, s.not_accepted,
@@ -57,7 +38,17 @@ fn unresolved_batches_statement<'a>(
         ),
     )
     .rows(key_rows(batches))
-    .text(/* claimant */ instance)
+    .text(/* claimant */ instance);
+    store.pools.read()?.snapshot(|connection| {
+        let rows: Vec<UnresolvedRow> = connection.load(&statement)?;
+        let mut transactions = transaction_ids(connection, &rows)?;
+        rows.into_iter()
+            .map(|row| {
+                let transactions = transactions.remove(&row.batch_seq).unwrap_or_default();
+                row.into_unresolved(transactions)
+            })
+            .collect()
+    })
 }
 
 /// The ids of the transactions of a batch.
@@ -76,8 +67,7 @@ fn transaction_ids(
 ) -> Result<HashMap<i64, TransactionIds>, StoreError> {
     let same = same_transaction("own");
     // This counts rows, because a planner would turn `exists` into a join that may read all batches.
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(i64, Vec<u8>, i64)> = connection.load_row_tuples(
         format!(
             "-- unresolved_transaction_ids
              select x.batch_seq, own.transaction_id,
@@ -86,19 +76,16 @@ fn transaction_ids(
              from {{x}} join transactions own on own.batch_seq = x.batch_seq
              order by x.batch_seq, own.position"
         ),
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", batches.iter().map(|row| row.batch_seq))
             .text("service_id", batches.iter().map(|row| row.attempt.service_id.as_str())),
-    );
-    let rows: Vec<UnresolvedTransactionRow> = connection.load(&statement)?;
+    )?;
     let mut transactions: HashMap<i64, TransactionIds> = HashMap::new();
-    for row in rows {
-        let id = batch_id(&row.transaction_id)?;
-        let ids = transactions.entry(row.batch_seq).or_default();
+    for (batch_seq, transaction_id, others) in rows {
+        let id = batch_id(&transaction_id)?;
+        let ids = transactions.entry(batch_seq).or_default();
         ids.all.push(id);
-        if row.others > 0 {
+        if others > 0 {
             ids.shared.push(id);
         }
     }
@@ -143,14 +130,6 @@ impl UnresolvedRow {
             invalid_reported: progress.invalid_reported,
             deadline: read_deadline(self.deadline)?,
         })
-    }
-}
-
-result_row! {
-    struct UnresolvedTransactionRow {
-        batch_seq: i64,
-        transaction_id: Vec<u8>,
-        others: i64,
     }
 }
 

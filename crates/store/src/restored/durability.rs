@@ -4,8 +4,7 @@ impl Store {
     /// Warnings about the settings of the database, one for each setting that may lose commits.
     pub fn durability_warnings(&self) -> Result<Vec<String>, StoreError> {
         let Some(query) = self.dialect().durability_query() else { return Ok(Vec::new()) };
-        let rows: Vec<Durability> =
-            self.pools.read()?.load(&Statement::new(self.dialect(), query))?;
+        let rows: Vec<Durability> = self.pools.read()?.load(&Statement::new(query))?;
         Ok(rows.first().map(Durability::warnings).unwrap_or_default())
     }
 }

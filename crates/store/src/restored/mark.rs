@@ -7,10 +7,7 @@ use crate::{
     batch::RESTORED,
     events::{NewEvent, begin_generation, insert_events},
     service_history::forget_histories,
-    sql::{
-        Connection, EventSink, Statement, StoreError, query::single_count, result_row,
-        rows::in_states,
-    },
+    sql::{Connection, EventSink, Statement, StoreError, query::single_count, rows::in_states},
 };
 
 /// The open batches that were put in doubt because their database was restored.
@@ -36,14 +33,13 @@ pub(super) fn mark(
     reason: &str,
     now: Timestamp,
 ) -> Result<OpenBatchesInDoubt, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of v");
+    let lock = connection.dialect().locking("for update of v");
     let lock_all_services = format!(
         "-- lock_all_services
          select count(*) as number
          from (select v.service_id from services v order by v.service_id {lock}) as locked"
     );
-    connection.load_column::<i64>(&Statement::new(dialect, lock_all_services))?;
+    connection.load_column::<i64>(&Statement::new(lock_all_services))?;
     record_mark(connection, state, reason)?;
     raise_epochs(connection)?;
     forget_histories(connection)?;
@@ -62,7 +58,6 @@ fn record_mark(
     // The mark is later than the last one, even if the clock of this server is behind.
     let at = state.restored_at.map_or(state.now, |last| state.now.max(last.saturating_add(1)));
     let statement = Statement::new(
-        connection.dialect(),
         "-- mark_restored
          update database_state
          set restored_at = ?, restored_reason = ?,
@@ -80,7 +75,7 @@ fn raise_epochs(connection: &mut Connection) -> Result<(), StoreError> {
     let lanes = "-- add_to_lane_epochs
          update lanes set epoch = epoch + ?";
     for sql in [claims, lanes] {
-        let statement = Statement::new(connection.dialect(), sql).long(EPOCH_STEP);
+        let statement = Statement::new(sql).long(EPOCH_STEP);
         connection.execute(&statement)?;
     }
     Ok(())
@@ -104,7 +99,6 @@ fn put_heads_in_doubt(
     let (submitted, status) = (BatchState::InDoubt.submitted(), BatchState::InDoubt.dlt_status());
     let status = status.map_or("", |status| status.as_str());
     let statement = Statement::new(
-        connection.dialect(),
         format!(
             "-- put_heads_in_doubt
              update lanes
@@ -119,36 +113,22 @@ fn put_heads_in_doubt(
     .long(/* since */ now.as_micros())
     .long(/* submitted_at */ now.as_micros())
     .text(RESTORED);
-    let heads: Vec<DoubtedHeadRow> = connection.load(&statement)?;
-    let events: Vec<NewEvent> = heads.iter().map(DoubtedHeadRow::event).collect();
+    let heads: Vec<(i64, i32)> = connection.load_tuples(&statement)?;
+    let event = |(batch_seq, attempts): &(i64, i32)| NewEvent {
+        batch_seq: *batch_seq,
+        kind: EventKind::DatabaseRestored,
+        state: BatchState::InDoubt,
+        attempt: attempts.unsigned_abs(),
+        detail: None,
+    };
+    let events: Vec<NewEvent> = heads.iter().map(event).collect();
     insert_events(connection, sink, &events, now)?;
     u64::try_from(heads.len()).map_err(StoreError::corrupt)
-}
-
-result_row! {
-    /// A batch that was put in doubt.
-    struct DoubtedHeadRow {
-        batch_seq: i64,
-        attempts: i32,
-    }
-}
-
-impl DoubtedHeadRow {
-    fn event(&self) -> NewEvent {
-        NewEvent {
-            batch_seq: self.batch_seq,
-            kind: EventKind::DatabaseRestored,
-            state: BatchState::InDoubt,
-            attempt: self.attempts.unsigned_abs(),
-            detail: None,
-        }
-    }
 }
 
 /// The open batches that are in no lane.
 fn count_open_batches(connection: &mut Connection) -> Result<u64, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_open_batches
          select cast(coalesce((select sum(added) from services), 0)
              - coalesce((select sum(ended) from lanes), 0)
@@ -160,7 +140,6 @@ fn count_open_batches(connection: &mut Connection) -> Result<u64, StoreError> {
 /// The services with a batch in a lane.
 fn count_open_services(connection: &mut Connection) -> Result<u64, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- count_open_services
          select count(distinct service_id) as number from lanes where busy",
     );

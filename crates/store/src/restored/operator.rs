@@ -90,16 +90,12 @@ fn expect_stopped(connection: &mut Connection, url: &DatabaseUrl) -> Result<(), 
 
 /// Fails if an instance has a lease that has not expired. Must be called in a transaction.
 pub(crate) fn expect_no_running_instances(connection: &mut Connection) -> Result<(), StoreError> {
-    let dialect = connection.dialect();
-    let clock = dialect.clock();
-    let statement = Statement::new(
-        dialect,
-        format!(
-            "-- find_running_instances
-             select i.instance_id from instances i where i.expiry_1 > {clock}
-             order by i.instance_id"
-        ),
-    );
+    let clock = connection.dialect().clock();
+    let statement = Statement::new(format!(
+        "-- find_running_instances
+         select i.instance_id from instances i where i.expiry_1 > {clock}
+         order by i.instance_id"
+    ));
     let names: Vec<String> = connection.load_column(&statement)?;
     if names.is_empty() {
         return Ok(());

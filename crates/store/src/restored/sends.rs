@@ -1,4 +1,4 @@
-use crate::sql::{Connection, Store, StoreError};
+use crate::sql::{Connection, Statement, Store, StoreError};
 
 /// A database transaction after whose commit batches are sent. It counts as a renewal of the instance, so that an
 /// earlier copy of the file is recognized by the number that the instance has stored beside it.
@@ -18,13 +18,12 @@ impl CountedSend {
         if !store.dialect().is_file() {
             return Ok(None);
         }
-        let statement = store
-            .statement(
-                "-- count_send
-                 update instances set renewals = renewals + 1 where instance_id = ?
-                 returning renewals",
-            )
-            .text(&instance);
+        let statement = Statement::new(
+            "-- count_send
+             update instances set renewals = renewals + 1 where instance_id = ?
+             returning renewals",
+        )
+        .text(&instance);
         let renewals: Vec<i64> = connection.load_column(&statement)?;
         Ok(renewals.into_iter().next().map(|renewals| Self { instance, renewals }))
     }

@@ -21,7 +21,7 @@ impl DatabaseServer {
     /// The server of this connection; `None` for a file, or if the server does not report it.
     pub(super) fn read(connection: &mut Connection) -> Result<Option<Self>, StoreError> {
         let Some(query) = connection.dialect().database_server_query() else { return Ok(None) };
-        let rows = connection.load::<ServerRow>(&Statement::new(connection.dialect(), query));
+        let rows = connection.load::<ServerRow>(&Statement::new(query));
         match rows {
             Ok(rows) => rows.into_iter().next().map(ServerRow::into_server).transpose(),
             Err(StoreError::Refused(error)) => {

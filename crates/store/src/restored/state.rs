@@ -38,20 +38,16 @@ impl DatabaseState {
         name: &str,
         lock: &str,
     ) -> Result<Self, StoreError> {
-        let dialect = connection.dialect();
-        let clock = dialect.clock();
+        let clock = connection.dialect().clock();
         let instance = seen.instance.as_ref().map_or("", |(id, _)| id.as_str());
-        let statement = Statement::new(
-            dialect,
-            format!(
-                "{name}
+        let statement = Statement::new(format!(
+            "{name}
                  select d.server, d.timeline, d.synchronous, d.registrations, d.restored_at,
                      d.restored_reason,
                      (select i.renewals from instances i where i.instance_id = ?) as renewals,
                      {clock} as now
                  from database_state d where d.id = 1 {lock}"
-            ),
-        )
+        ))
         .text(instance);
         let rows: Vec<Self> = connection.load(&statement)?;
         rows.into_iter().next().ok_or_else(|| StoreError::corrupt("database_state has no row"))

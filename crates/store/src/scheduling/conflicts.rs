@@ -8,7 +8,7 @@ use grid_batch_core::ServiceId;
 use super::index::{Entry, IndexedAccess, Lengths, PositionedBatch, ServiceLengths};
 use crate::{
     halts,
-    sql::{Connection, Dialect, Rows, Statement, StoreError, result_row},
+    sql::{Connection, Rows, StoreError, result_row},
 };
 
 /// The batch that another one waits for.
@@ -92,31 +92,31 @@ pub(super) fn find(
 
 /// The last earlier batch with each row.
 const FIND_CONFLICTS: &str = "-- find_conflicts
-         select x.number, d.batch_seq, d.position,
-             (select h.ends_until from halts h where h.batch_seq = d.batch_seq) as ends_until
-         from {x} join declared_addresses d
-             on d.service_id = x.service_id and d.address = x.address and d.kind = x.kind
-                 and d.position = (
-                     select n.position from declared_addresses n
-                     where n.service_id = x.service_id and n.address = x.address
-                         and n.kind = x.kind and n.position < x.position
-                     order by n.position desc limit 1)";
+     select x.number, d.batch_seq, d.position,
+         (select h.ends_until from halts h where h.batch_seq = d.batch_seq) as ends_until
+     from {x} join declared_addresses d
+         on d.service_id = x.service_id and d.address = x.address and d.kind = x.kind
+             and d.position = (
+                 select n.position from declared_addresses n
+                 where n.service_id = x.service_id and n.address = x.address
+                     and n.kind = x.kind and n.position < x.position
+                 order by n.position desc limit 1)";
 
 /// The same without invalid batches whose followers end at an earlier position. It reads all such batches that have the
 /// row, so it is used only if the last batch is one of them.
 const FIND_OTHERS: &str = "-- find_other_conflicts
-         select x.number, d.batch_seq, d.position,
-             (select h.ends_until from halts h where h.batch_seq = d.batch_seq) as ends_until
-         from {x} join declared_addresses d
-             on d.service_id = x.service_id and d.address = x.address and d.kind = x.kind
-                 and d.position = (
-                     select n.position from declared_addresses n
-                     where n.service_id = x.service_id and n.address = x.address
-                         and n.kind = x.kind and n.position < x.position
-                         and coalesce(
-                             (select h.ends_until from halts h where h.batch_seq = n.batch_seq),
-                             x.position) >= x.position
-                     order by n.position desc limit 1)";
+     select x.number, d.batch_seq, d.position,
+         (select h.ends_until from halts h where h.batch_seq = d.batch_seq) as ends_until
+     from {x} join declared_addresses d
+         on d.service_id = x.service_id and d.address = x.address and d.kind = x.kind
+             and d.position = (
+                 select n.position from declared_addresses n
+                 where n.service_id = x.service_id and n.address = x.address
+                     and n.kind = x.kind and n.position < x.position
+                     and coalesce(
+                         (select h.ends_until from halts h where h.batch_seq = n.batch_seq),
+                         x.position) >= x.position
+                 order by n.position desc limit 1)";
 
 fn find_in_index(
     connection: &mut Connection,
@@ -125,15 +125,15 @@ fn find_in_index(
     entries: &[(usize, Entry)],
 ) -> Result<Vec<(usize, Blocker)>, StoreError> {
     let of = |(number, _): &(usize, Entry)| &batches[*number];
-    let statement = Statement::new(connection.dialect(), sql).rows(
+    let rows: Vec<ConflictRow> = connection.load_rows(
+        sql,
         Rows::default()
             .long("number", entries.iter().map(|(number, _)| number_of(*number)))
             .text("service_id", entries.iter().map(|entry| of(entry).service_id.as_str()))
             .text("address", entries.iter().map(|(_, (address, _))| address.as_str()))
             .int("kind", entries.iter().map(|(_, (_, kind))| kind.as_i32()))
             .long("position", entries.iter().map(|entry| of(entry).position)),
-    );
-    let rows: Vec<ConflictRow> = connection.load(&statement)?;
+    )?;
     rows.into_iter()
         .map(|row| {
             let number = usize::try_from(row.number).map_err(StoreError::corrupt)?;
@@ -170,11 +170,16 @@ pub(super) fn find_newest_before(
 ) -> Result<Vec<Newest>, StoreError> {
     let mut found = find_new(group, batches, before);
     for sql in SOURCES {
-        let statement = find_statement(connection.dialect(), sql, batches, before);
-        let rows: Vec<NewestRow> = connection.load(&statement)?;
-        for row in rows {
-            let number = usize::try_from(row.number).map_err(StoreError::corrupt)?;
-            found.extend(row.batch_seq.zip(row.position).map(|newest| (number, newest)));
+        let rows: Vec<(i64, Option<i64>, Option<i64>)> = connection.load_row_tuples(
+            sql,
+            Rows::default()
+                .long("number", before.iter().map(|(number, _)| number_of(*number)))
+                .text("service_id", before.iter().map(|it| batches[it.0].service_id.as_str()))
+                .long("position", before.iter().map(|(_, before)| *before)),
+        )?;
+        for (number, batch_seq, position) in rows {
+            let number = usize::try_from(number).map_err(StoreError::corrupt)?;
+            found.extend(batch_seq.zip(position).map(|newest| (number, newest)));
         }
     }
     Ok(found)
@@ -220,28 +225,3 @@ const SOURCES: [&str; 2] = [
           order by s.position desc limit 1) as position
      from {x}",
 ];
-
-fn find_statement<'a>(
-    dialect: Dialect,
-    sql: &'static str,
-    batches: &'a [PositionedBatch],
-    before: &[(usize, i64)],
-) -> Statement<'a> {
-    Statement::new(dialect, sql).rows(
-        Rows::default()
-            .long("number", before.iter().map(|(number, _)| number_of(*number)))
-            .text(
-                "service_id",
-                before.iter().map(|(number, _)| batches[*number].service_id.as_str()),
-            )
-            .long("position", before.iter().map(|(_, before)| *before)),
-    )
-}
-
-result_row! {
-    struct NewestRow {
-        number: i64,
-        batch_seq: Option<i64>,
-        position: Option<i64>,
-    }
-}

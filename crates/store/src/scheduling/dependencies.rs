@@ -8,7 +8,7 @@ use grid_batch_core::{ItemId, ServiceId};
 
 use super::{PositionedBatch, number_of};
 use crate::sql::{
-    Connection, Rows, Statement, StoreError, result_row,
+    Connection, Rows, StoreError, result_row,
     rows::{batch_id, same_transaction, service_id},
 };
 
@@ -298,8 +298,7 @@ fn load_holders(
         return Ok(Holders::default());
     }
     let same = same_transaction("x");
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<HolderRow> = connection.load_rows(
         format!(
             "-- find_dependencies
              select x.number, b.seq, b.batch_id, b.service_id, b.dlt_status,
@@ -311,13 +310,10 @@ fn load_holders(
                  (select h.ends_until from halts h where h.batch_seq = b.seq) as ends_until
              from {{x}} join transactions t on {same} join batches b on b.seq = t.batch_seq"
         ),
-    )
-    .rows(
         Rows::default()
             .long("number", (0..ids.len()).map(number_of))
             .bytes("transaction_id", ids.iter().map(|id| id.as_bytes())),
-    );
-    let rows: Vec<HolderRow> = connection.load(&statement)?;
+    )?;
     let mut holders = Holders::default();
     for row in rows {
         let id = usize::try_from(row.number).ok().and_then(|number| ids.get(number));
@@ -345,15 +341,13 @@ fn load_known(
     if with_any().next().is_none() {
         return Ok(HashMap::new());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<KnownRow> = connection.load_rows(
         "-- find_known_transactions
          select m.batch_seq, m.transaction_id, m.found_at is not null as found, m.invalid_seq
          from {x} join missing_transactions m on m.batch_seq = x.batch_seq
          where m.found_at is not null or m.invalid_seq is not null",
-    )
-    .rows(Rows::default().long("batch_seq", with_any().map(|batch| batch.seq)));
-    let rows: Vec<KnownRow> = connection.load(&statement)?;
+        Rows::default().long("batch_seq", with_any().map(|batch| batch.seq)),
+    )?;
     rows.iter()
         .map(|row| Ok(((row.batch_seq, batch_id(&row.transaction_id)?), row.read()?)))
         .collect()

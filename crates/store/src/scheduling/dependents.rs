@@ -33,7 +33,6 @@ pub(crate) fn find_dependents(
 ) -> Result<Dependents, StoreError> {
     // The rows come in the order of the index. Sorting would have to read all of them.
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_dependents
          select w.blocker_seq, w.batch_seq, w.service_id, w.position
          from {x} join waiting_batches w on w.blocker_seq = x.batch_seq
@@ -57,7 +56,6 @@ pub(crate) fn find_waiting_of(
     count: usize,
 ) -> Result<Vec<Positioned>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_waiting_of
          select w.blocker_seq, w.batch_seq, w.service_id, w.position
          from waiting_batches w
@@ -80,15 +78,13 @@ fn find_in_lanes(
     blockers: &[i64],
 ) -> Result<Vec<DependentRow>, StoreError> {
     let blockers: BTreeSet<i64> = blockers.iter().copied().collect();
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<DependentRow> = connection.load_rows(
         "-- find_dependents_in_lanes
          select s.blocker_seq, s.batch_seq, s.service_id, s.position
          from {x} join lanes s on s.service_id = x.service_id
          where s.busy and s.blocker_seq is not null",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<DependentRow> = connection.load(&statement)?;
+        service_rows(services),
+    )?;
     Ok(rows.into_iter().filter(|row| blockers.contains(&row.blocker_seq)).collect())
 }
 
@@ -121,19 +117,15 @@ pub(crate) fn insert_changed(
     seqs.sort_unstable();
     seqs.dedup();
     // If a row has changed, a job that has read it before does not remove it.
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- insert_changed_blockers
          insert into changed_blockers (batch_seq, changed_at)
          select batch_seq, changed_at from {x} where true order by batch_seq
          on conflict (batch_seq) do update set changed_at = changed_blockers.changed_at + 1",
-    )
-    .rows(
         Rows::default()
             .long("batch_seq", seqs.iter().copied())
             .long("changed_at", seqs.iter().map(|_| now.as_micros())),
-    );
-    connection.execute(&statement)?;
+    )?;
     scheduler.leave_dependents();
     Ok(())
 }
@@ -157,7 +149,6 @@ pub(crate) fn find_changed(
     count: usize,
 ) -> Result<Vec<ChangedBlocker>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_changed_blockers
          select c.batch_seq, c.changed_at, b.service_id, b.ended_at is not null as ended
          from changed_blockers c join batches b on b.seq = c.batch_seq
@@ -174,7 +165,6 @@ pub(crate) fn remove_changed(
     changed: &ChangedBlocker,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- remove_changed_blocker
          delete from changed_blockers where batch_seq = ? and changed_at = ?",
     )
@@ -247,6 +237,6 @@ fn load_position(
     sql: &'static str,
     service_id: &ServiceId,
 ) -> Result<Option<i64>, StoreError> {
-    let statement = Statement::new(connection.dialect(), sql).text(service_id.as_str());
+    let statement = Statement::new(sql).text(service_id.as_str());
     Ok(connection.load_column(&statement)?.into_iter().next())
 }

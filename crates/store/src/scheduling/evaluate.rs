@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     missing::{IncompleteBatch, end_holds, find_missed, insert_missing, remove_others},
-    sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
+    sql::{Connection, Rows, Scheduler, StoreError},
 };
 
 /// What batches that have a position wait for.
@@ -308,8 +308,7 @@ fn with_positions(
     for batch in &batches {
         *counts.entry(batch.service_id.as_str()).or_default() += 1;
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(String, i64)> = connection.load_row_tuples(
         "-- reserve_positions
          update services set last_created_at = case
              when services.last_created_at + x.count > x.now + x.count - 1
@@ -317,19 +316,16 @@ fn with_positions(
              else x.now + x.count - 1 end
          from {x} where services.service_id = x.service_id
          returning services.service_id, services.last_created_at",
-    )
-    .rows(
         Rows::default()
             .text("service_id", counts.keys().copied())
             .long("count", counts.values().copied())
             .long("now", counts.values().map(|_| now.as_micros())),
-    );
-    let rows: Vec<ServiceTimeRow> = connection.load(&statement)?;
+    )?;
     let mut next: HashMap<String, i64> = rows
         .into_iter()
-        .map(|row| {
-            let count = counts.get(row.service_id.as_str()).copied().unwrap_or(0);
-            (row.service_id, row.last_created_at - count + 1)
+        .map(|(service, last_created_at)| {
+            let count = counts.get(service.as_str()).copied().unwrap_or(0);
+            (service, last_created_at - count + 1)
         })
         .collect();
     batches
@@ -341,11 +337,4 @@ fn with_positions(
             Ok(PositionedBatch { position, ..batch })
         })
         .collect()
-}
-
-result_row! {
-    struct ServiceTimeRow {
-        service_id: String,
-        last_created_at: i64,
-    }
 }

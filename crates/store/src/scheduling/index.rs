@@ -8,7 +8,7 @@ use grid_batch_core::batches::{AddressPrefix, DeclaredAccess};
 
 use super::Positioned;
 use crate::sql::{
-    Connection, Rows, Statement, StoreError, result_row,
+    Connection, Rows, StoreError,
     rows::{service_id, service_rows},
 };
 
@@ -183,18 +183,16 @@ pub(super) fn load_lengths<'a>(
     connection: &mut Connection,
     services: impl IntoIterator<Item = &'a ServiceId>,
 ) -> Result<ServiceLengths, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(String, i32, i64)> = connection.load_row_tuples(
         "-- load_address_lengths
          select l.service_id, l.length, l.since
          from {x} join address_lengths l on l.service_id = x.service_id",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<LengthRow> = connection.load(&statement)?;
+        service_rows(services),
+    )?;
     let mut lengths = ServiceLengths::new();
-    for row in rows {
-        let length = usize::try_from(row.length).map_err(StoreError::corrupt)?;
-        lengths.entry(service_id(&row.service_id)?).or_default().0.insert(length, row.since);
+    for (service, length, since) in rows {
+        let length = usize::try_from(length).map_err(StoreError::corrupt)?;
+        lengths.entry(service_id(&service)?).or_default().0.insert(length, since);
     }
     Ok(lengths)
 }
@@ -262,14 +260,6 @@ fn insert_lengths(
     )
 }
 
-result_row! {
-    struct LengthRow {
-        service_id: String,
-        length: i32,
-        since: i64,
-    }
-}
-
 /// Inserts the rows of batches that got their positions.
 pub(super) fn insert_addresses(
     connection: &mut Connection,
@@ -296,14 +286,12 @@ pub(crate) fn remove_addresses(
     }
     let lengths = load_lengths(connection, ended.iter().map(|batch| &batch.service_id))?;
     let rows = rows_of(ended, &lengths);
-    let statement = Statement::new(
-        connection.dialect(),
+    connection.execute_rows(
         "-- remove_declared_addresses
          delete from declared_addresses where (service_id, address, kind, position) in (
              select x.service_id, x.address, x.kind, x.position from {x})",
-    )
-    .rows(key_rows(&rows));
-    connection.execute(&statement)?;
+        key_rows(&rows),
+    )?;
     remove_unused_lengths(connection, &lengths)
 }
 
@@ -312,17 +300,15 @@ pub(crate) fn find_declared(
     connection: &mut Connection,
     batches: &[Positioned],
 ) -> Result<Vec<PositionedBatch>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(i64, Option<Vec<u8>>)> = connection.load_row_tuples(
         "-- find_declared
          select p.batch_seq, p.declared_access
          from {x} join batch_payloads p on p.batch_seq = x.batch_seq",
-    )
-    .rows(Rows::default().long("batch_seq", batches.iter().map(|(seq, ..)| *seq)));
-    let rows: Vec<DeclaredRow> = connection.load(&statement)?;
+        Rows::default().long("batch_seq", batches.iter().map(|(seq, ..)| *seq)),
+    )?;
     let mut declared: HashMap<i64, DeclaredAccess> = rows
         .iter()
-        .map(|row| Ok((row.batch_seq, decode(row.declared_access.as_deref())?)))
+        .map(|(seq, declared)| Ok((*seq, decode(declared.as_deref())?)))
         .collect::<Result<_, StoreError>>()?;
     let positioned = |(seq, service_id, position): &Positioned| {
         let access = declared.remove(seq);
@@ -355,11 +341,4 @@ fn key_rows<'r>(rows: &'r [IndexRow<'_>]) -> Rows<'r> {
         .text("address", rows.iter().map(|(_, (address, _))| address.as_str()))
         .int("kind", rows.iter().map(|(_, (_, kind))| kind.as_i32()))
         .long("position", rows.iter().map(|(batch, _)| batch.position))
-}
-
-result_row! {
-    struct DeclaredRow {
-        batch_seq: i64,
-        declared_access: Option<Vec<u8>>,
-    }
 }

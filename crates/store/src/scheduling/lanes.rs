@@ -109,20 +109,19 @@ fn load_lanes(
     service_id: &ServiceId,
 ) -> Result<ServiceLanes, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- load_lanes
          select s.lane, s.busy, s.held_at is not null as is_held from lanes s
          where s.service_id = ? order by s.service_id, s.lane",
     )
     .text(service_id.as_str());
-    let rows: Vec<LaneUseRow> = connection.load(&statement)?;
+    let rows: Vec<(i32, bool, bool)> = connection.load_tuples(&statement)?;
     Ok(ServiceLanes {
         counts: LaneCounts {
-            busy: rows.iter().filter(|row| row.busy).count(),
-            held: rows.iter().filter(|row| row.busy && row.is_held).count(),
+            busy: rows.iter().filter(|(_, busy, _)| *busy).count(),
+            held: rows.iter().filter(|(_, busy, is_held)| *busy && *is_held).count(),
         },
-        idle: rows.iter().filter(|row| !row.busy).map(|row| row.lane).collect(),
-        next: rows.last().map_or(0, |row| row.lane + 1),
+        idle: rows.iter().filter(|(_, busy, _)| !busy).map(|(lane, ..)| *lane).collect(),
+        next: rows.last().map_or(0, |(lane, ..)| lane + 1),
     })
 }
 
@@ -160,8 +159,7 @@ pub(crate) fn install_in_lanes(
     service_id: &ServiceId,
     batches: &[NextBatch],
 ) -> Result<Vec<InstalledRow>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let installed: Vec<InstalledRow> = connection.load_rows(
         "-- install_in_lanes
          update lanes
          set batch_seq = x.batch_seq, batch_id = x.batch_id, created_at = x.created_at,
@@ -172,8 +170,6 @@ pub(crate) fn install_in_lanes(
                  lanes.batch_seq <= (select d.restored_seq from database_state d where d.id = 1),
                  false) as restored,
              (select count(*) from waiting_holds w where w.batch_seq = lanes.batch_seq) > 0 as held",
-    )
-    .rows(
         Rows::default()
             .text("service_id", batches.iter().map(|_| service_id.as_str()))
             .int("lane", batches.iter().map(|batch| batch.lane))
@@ -182,8 +178,7 @@ pub(crate) fn install_in_lanes(
             .long("created_at", batches.iter().map(|batch| batch.created_at))
             .optional_long("position", batches.iter().map(|batch| batch.position))
             .optional_long("blocker_seq", batches.iter().map(|batch| batch.blocker_seq)),
-    );
-    let installed: Vec<InstalledRow> = connection.load(&statement)?;
+    )?;
     if installed.len() == batches.len() {
         Ok(installed)
     } else {
@@ -202,13 +197,5 @@ result_row! {
         pub(crate) restored: bool,
         /// Whether a hold begins with its turn.
         pub(crate) held: bool,
-    }
-}
-
-result_row! {
-    struct LaneUseRow {
-        lane: i32,
-        busy: bool,
-        is_held: bool,
     }
 }

@@ -70,7 +70,6 @@ pub(crate) fn write_blockers(
     blockers: &HashMap<i64, Blocker>,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- write_blockers
          update waiting_batches as w
          set blocker_seq = x.blocker_seq, depends_on_blocker = x.depends_on_blocker
@@ -120,7 +119,6 @@ pub(crate) fn find_waiting_in_order(
     count: usize,
 ) -> Result<Vec<Positioned>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_waiting_in_order
          select w.batch_seq, w.position from waiting_batches w
          where w.service_id = ? and w.position is not null and w.position > ? and w.position <= ?
@@ -130,9 +128,8 @@ pub(crate) fn find_waiting_in_order(
     .long(after)
     .long(until)
     .long(limit(count));
-    let rows: Vec<PositionRow> = connection.load(&statement)?;
-    let positioned = |row: &PositionRow| Some((row.batch_seq, service_id.clone(), row.position?));
-    Ok(rows.iter().filter_map(positioned).collect())
+    let rows: Vec<(i64, i64)> = connection.load_tuples(&statement)?;
+    Ok(rows.into_iter().map(|(seq, position)| (seq, service_id.clone(), position)).collect())
 }
 
 /// The positions of those of these batches that wait; `None` for one without a position.
@@ -140,15 +137,13 @@ pub(crate) fn load_positions(
     connection: &mut Connection,
     seqs: impl IntoIterator<Item = i64>,
 ) -> Result<HashMap<i64, Option<i64>>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(i64, Option<i64>)> = connection.load_row_tuples(
         "-- load_positions
          select w.batch_seq, w.position
          from {x} join waiting_batches w on w.batch_seq = x.batch_seq",
-    )
-    .rows(Rows::default().long("batch_seq", seqs));
-    let rows: Vec<PositionRow> = connection.load(&statement)?;
-    Ok(rows.iter().map(|row| (row.batch_seq, row.position)).collect())
+        Rows::default().long("batch_seq", seqs),
+    )?;
+    Ok(rows.into_iter().collect())
 }
 
 /// Those of these batches that wait without a position.
@@ -157,7 +152,6 @@ pub(super) fn still_unpositioned(
     batches: &[IncompleteBatch],
 ) -> Result<Vec<IncompleteBatch>, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- still_unplaced
          select w.batch_seq from {x} join waiting_batches w on w.batch_seq = x.batch_seq
          where w.position is null",
@@ -172,17 +166,15 @@ pub(crate) fn count_incomplete(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
 ) -> Result<BTreeMap<ServiceId, u64>, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(String, i64)> = connection.load_row_tuples(
         "-- count_incomplete_of_services
          select x.service_id, (
              select count(*) from waiting_batches w
              where w.service_id = x.service_id and w.position is null) as count
          from {x}",
-    )
-    .rows(service_rows(services));
-    let rows: Vec<IncompleteCountRow> = connection.load(&statement)?;
-    rows.iter().map(|row| Ok((service_id(&row.service_id)?, row.count.unsigned_abs()))).collect()
+        service_rows(services),
+    )?;
+    rows.iter().map(|(service, count)| Ok((service_id(service)?, count.unsigned_abs()))).collect()
 }
 
 result_row! {
@@ -254,20 +246,6 @@ fn load_first(
     service_id: &ServiceId,
     count: usize,
 ) -> Result<Vec<WaitingRow>, StoreError> {
-    let statement = Statement::new(connection.dialect(), sql);
+    let statement = Statement::new(sql);
     connection.load(&statement.text(service_id.as_str()).long(limit(count)))
-}
-
-result_row! {
-    struct IncompleteCountRow {
-        service_id: String,
-        count: i64,
-    }
-}
-
-result_row! {
-    struct PositionRow {
-        batch_seq: i64,
-        position: Option<i64>,
-    }
 }

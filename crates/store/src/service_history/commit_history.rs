@@ -7,7 +7,7 @@ use grid_batch_core::{BatchResult, ItemId, ServiceId};
 
 use super::past_transactions::add_applied;
 use crate::sql::{
-    Connection, Dialect, Rows, Statement, Store, StoreError, result_row,
+    Connection, Rows, Statement, Store, StoreError, result_row,
     rows::batch_id as header_id,
     schema::{batches, lanes, service_histories},
 };
@@ -57,7 +57,7 @@ impl CommitHistory for Store {
     }
 
     fn read_history(&self, service_id: &ServiceId, batch_id: &ItemId) -> BatchResult<HistoryFacts> {
-        let statement = read_history_statement(self.dialect(), service_id, batch_id);
+        let statement = read_history_statement(service_id, batch_id);
         let rows: Vec<FactsRow> = self.pools.read()?.load(&statement)?;
         let Some(row) = rows.into_iter().next() else { return Ok(HistoryFacts::default()) };
         Ok(HistoryFacts {
@@ -75,13 +75,12 @@ impl CommitHistory for Store {
     }
 
     fn set_history_known(&self, service_id: &ServiceId, is_known: bool) -> BatchResult<()> {
-        let statement = self
-            .statement(format!(
-                "-- set_history_known
-                 insert into service_histories (service_id, is_known) values (?, {is_known})
-                 on conflict (service_id) do update set is_known = {is_known}"
-            ))
-            .text(service_id.as_str());
+        let statement = Statement::new(format!(
+            "-- set_history_known
+             insert into service_histories (service_id, is_known) values (?, {is_known})
+             on conflict (service_id) do update set is_known = {is_known}"
+        ))
+        .text(service_id.as_str());
         self.pools.write()?.execute(&statement)?;
         Ok(())
     }
@@ -99,13 +98,8 @@ impl CommitHistory for Store {
 /// `not_accepted` were certainly not accepted.
 ///
 /// If the last committed batch was not sent, retention may have removed it.
-fn read_history_statement<'a>(
-    dialect: Dialect,
-    service_id: &'a ServiceId,
-    batch_id: &'a ItemId,
-) -> Statement<'a> {
+fn read_history_statement<'a>(service_id: &'a ServiceId, batch_id: &'a ItemId) -> Statement<'a> {
     Statement::new(
-        dialect,
         "-- read_history
          select (select h.is_known from service_histories h where h.service_id = ?) as is_known,
              (select a.batch_id from lanes l
@@ -132,7 +126,7 @@ fn read_history_statement<'a>(
 pub(crate) fn forget_histories(connection: &mut Connection) -> Result<(), StoreError> {
     let sql = "-- forget_histories
          update service_histories set is_known = null where is_known";
-    connection.execute(&Statement::new(connection.dialect(), sql)).map(drop)
+    connection.execute(&Statement::new(sql)).map(drop)
 }
 
 /// Records which of these batches their clients declare as new.

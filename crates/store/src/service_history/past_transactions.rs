@@ -3,9 +3,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use grid_batch_core::{ItemId, ServiceId};
 use sha2::{Digest, Sha256};
 
-use crate::sql::{
-    Connection, Rows, Statement, Store, StoreError, result_row, rows::batch_id as header_id,
-};
+use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::batch_id as header_id};
 
 type TransactionKey = [u8; 16];
 
@@ -32,7 +30,6 @@ pub(crate) fn keep_past_transactions(
     }
     let services: BTreeSet<&str> = committed.values().map(String::as_str).collect();
     let statement = Statement::new(
-        connection.dialect(),
         "-- services_with_history
          select h.service_id from {x} join service_histories h on h.service_id = x.service_id",
     )
@@ -43,16 +40,14 @@ pub(crate) fn keep_past_transactions(
     if seqs.is_empty() {
         return Ok(());
     }
-    let statement = Statement::new(
-        connection.dialect(),
+    let rows: Vec<(i64, Vec<u8>)> = connection.load_row_tuples(
         "-- transactions_to_keep
          select t.batch_seq, t.transaction_id from {x} join transactions t on t.batch_seq = x.seq",
-    )
-    .rows(Rows::default().long("seq", seqs));
-    let rows: Vec<CommittedTransactionRow> = connection.load(&statement)?;
-    let key = |row: &CommittedTransactionRow| {
-        let service = committed.get(&row.batch_seq).map_or("", String::as_str);
-        Ok(transaction_key(service, &header_id(&row.transaction_id)?))
+        Rows::default().long("seq", seqs),
+    )?;
+    let key = |(batch_seq, transaction_id): &(i64, Vec<u8>)| {
+        let service = committed.get(batch_seq).map_or("", String::as_str);
+        Ok(transaction_key(service, &header_id(transaction_id)?))
     };
     let keys = rows.iter().map(key).collect::<Result<_, StoreError>>()?;
     insert_keys(connection, keys)
@@ -81,7 +76,6 @@ pub(crate) fn find_past_transactions<'a>(
     let keyed = transactions.map(|(service, id)| (transaction_key(service, &id), (service, id)));
     let by_key: HashMap<TransactionKey, (&str, ItemId)> = keyed.collect();
     let statement = Statement::new(
-        connection.dialect(),
         "-- find_past_transactions
          select p.transaction_key from {x}
          join past_transactions p on p.transaction_key = x.transaction_key",
@@ -97,11 +91,4 @@ fn transaction_key(service_id: &str, transaction: &ItemId) -> TransactionKey {
     let hash = Sha256::new().chain_update(transaction.as_bytes()).chain_update(service_id);
     let hash: [u8; 32] = hash.finalize().into();
     std::array::from_fn(|at| hash[at])
-}
-
-result_row! {
-    struct CommittedTransactionRow {
-        batch_seq: i64,
-        transaction_id: Vec<u8>,
-    }
 }

@@ -185,15 +185,11 @@ impl<'c> Connection<'c> {
             return Ok(());
         }
         let Some((query, expected)) = self.dialect().journal_mode_query() else { return Ok(()) };
-        let modes: Vec<String> = self.load_column(&self.statement(query))?;
+        let modes: Vec<String> = self.load_column(&Statement::new(query))?;
         match modes.first() {
             Some(mode) if mode == expected => Ok(()),
             _ => Err(StoreError::NoWriteAheadLog { url: url.to_string() }),
         }
-    }
-
-    pub(crate) fn statement<'a>(&self, sql: impl Into<String>) -> Statement<'a> {
-        Statement::new(self.dialect(), sql)
     }
 
     pub(crate) fn batch_execute(&mut self, sql: &str) -> diesel::QueryResult<()> {
@@ -239,12 +235,34 @@ impl<'c> Connection<'c> {
         }
     }
 
+    /// Runs a statement for a group of rows, and returns the rows that it finds or changes.
+    pub(crate) fn load_rows<R: Row>(
+        &mut self,
+        sql: impl Into<String>,
+        rows: Rows<'_>,
+    ) -> Result<Vec<R>, StoreError> {
+        self.load(&Statement::new(sql).rows(rows))
+    }
+
     /// Runs a statement and returns its rows, which have up to three columns.
     pub(crate) fn load_tuples<T>(&mut self, statement: &Statement<'_>) -> Result<Vec<T>, StoreError>
     where
         Tuple<T>: Row,
     {
         Ok(self.load::<Tuple<T>>(statement)?.into_iter().map(|row| row.0).collect())
+    }
+
+    /// Runs a statement for a group of rows, and returns the rows that it finds or changes, which have up to three
+    /// columns.
+    pub(crate) fn load_row_tuples<T>(
+        &mut self,
+        sql: impl Into<String>,
+        rows: Rows<'_>,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        Tuple<T>: Row,
+    {
+        self.load_tuples(&Statement::new(sql).rows(rows))
     }
 
     /// Runs a statement and returns its only column.
@@ -285,7 +303,7 @@ impl<'c> Connection<'c> {
         sql: impl Into<String>,
         rows: Rows<'_>,
     ) -> Result<(), StoreError> {
-        self.execute(&self.statement(sql).rows(rows)).map(drop)
+        self.execute(&Statement::new(sql).rows(rows)).map(drop)
     }
 
     /// Runs `work` in one writing transaction, which is rolled back if it fails. On a pooled connection, Diesel's own

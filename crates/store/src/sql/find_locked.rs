@@ -7,7 +7,6 @@ use grid_batch_core::ServiceId;
 use super::{
     Connection, LockedRow, Statement, Store, StoreError,
     groups::SPLIT_LOCK_LIMIT,
-    result_row,
     rows::{service_id, service_rows},
 };
 
@@ -21,30 +20,26 @@ pub(crate) fn find_locked(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
 ) -> Result<BTreeSet<ServiceId>, StoreError> {
-    let dialect = connection.dialect();
-    let lock = dialect.locking("for update of v, s skip locked");
-    let lock_free = Statement::new(
-        dialect,
-        format!(
-            "-- lock_free_services
-             select v.service_id, cast(1 as bigint) as lanes from {{x}}
-             join services v on v.service_id = x.service_id
-             join lanes s on s.service_id = v.service_id
-             order by v.service_id {lock}"
-        ),
-    );
+    let lock = connection.dialect().locking("for update of v, s skip locked");
+    let lock_free = Statement::new(format!(
+        "-- lock_free_services
+         select v.service_id, cast(1 as bigint) as lanes from {{x}}
+         join services v on v.service_id = x.service_id
+         join lanes s on s.service_id = v.service_id
+         order by v.service_id {lock}"
+    ));
     let find = Statement::new(
-        dialect,
         "-- find_services
          select v.service_id,
              (select count(*) from lanes s where s.service_id = v.service_id) as lanes
          from {x} join services v on v.service_id = x.service_id",
     );
     let mut read = |statement: Statement<'_>| {
-        let rows: Vec<LanesRow> = connection.load(&statement.rows(service_rows(services)))?;
+        let rows: Vec<(String, i64)> =
+            connection.load_tuples(&statement.rows(service_rows(services)))?;
         let mut lanes: BTreeMap<String, i64> = BTreeMap::new();
-        for row in rows {
-            *lanes.entry(row.service_id).or_default() += row.lanes;
+        for (service, count) in rows {
+            *lanes.entry(service).or_default() += count;
         }
         Ok::<_, StoreError>(lanes)
     };
@@ -81,18 +76,15 @@ pub(crate) fn find_stuck(
 fn can_lock(store: &Store, service: &ServiceId) -> Result<bool, StoreError> {
     let mut connection = store.pools.write()?;
     let lock = connection.dialect().locking("for update of v, s");
-    let statement = Statement::new(
-        connection.dialect(),
-        format!(
-            "-- lock_service_and_lanes
-             select v.service_id, cast(1 as bigint) as lanes
-             from services v join lanes s on s.service_id = v.service_id
-             where v.service_id = ? order by s.service_id, s.lane {lock}"
-        ),
-    )
+    let statement = Statement::new(format!(
+        "-- lock_service_and_lanes
+         select v.service_id, cast(1 as bigint) as lanes
+         from services v join lanes s on s.service_id = v.service_id
+         where v.service_id = ? order by s.service_id, s.lane {lock}"
+    ))
     .text(service.as_str());
     let locked = connection.transaction_with_lock_limit(SPLIT_LOCK_LIMIT, |connection| {
-        connection.load::<LanesRow>(&statement).map(drop)
+        connection.load_tuples::<(String, i64)>(&statement).map(drop)
     });
     match locked {
         Ok(()) => Ok(true),
@@ -117,12 +109,4 @@ pub(crate) fn forget_unlocked(store: &Store) -> Result<(), StoreError> {
     let free: Vec<&ServiceId> = services.difference(&locked).filter(looks_free).collect();
     store.locked.found_free(free);
     Ok(())
-}
-
-result_row! {
-    /// A service, and a number of its lanes.
-    struct LanesRow {
-        service_id: String,
-        lanes: i64,
-    }
 }

@@ -37,6 +37,14 @@ impl<O> GroupResult<O> {
             None => Ok(self.outcomes.into_iter().flatten().collect()),
         }
     }
+
+    /// The outcomes, of which those of locked services are left for a later try.
+    pub(crate) fn without_locked(self) -> Result<Vec<Option<O>>, StoreError> {
+        match self.error {
+            None | Some(StoreError::ServicesLocked { .. }) => Ok(self.outcomes),
+            Some(error) => Err(error),
+        }
+    }
 }
 
 /// Does `work` on all items in one commit, if no row of their services is locked for long. Otherwise uses several

@@ -220,13 +220,14 @@ impl Store {
         }
         let mut connection = self.pools.read()?;
         let before = self.clock.monotonic();
-        let database = match read_clock_statement(self.dialect()) {
-            Some(statement) => {
-                let times: Vec<i64> = connection.load_column(&statement)?;
-                let missing = || StoreError::corrupt("the database's clock has no time");
-                Timestamp::from_micros(*times.first().ok_or_else(missing)?)
-            }
-            None => self.clock.machine().now(),
+        let database = if self.dialect().has_own_clock() {
+            let clock = self.dialect().clock();
+            let statement = Statement::new(format!("-- read_clock\n select {clock} as time"));
+            let times: Vec<i64> = connection.load_column(&statement)?;
+            let missing = || StoreError::corrupt("the database's clock has no time");
+            Timestamp::from_micros(*times.first().ok_or_else(missing)?)
+        } else {
+            self.clock.machine().now()
         };
         self.clock.follow(Reading { before, database, after: self.clock.monotonic() });
         Ok(())
@@ -240,10 +241,6 @@ impl Store {
         self.pools.dialect()
     }
 
-    pub(crate) fn statement<'a>(&self, sql: impl Into<String>) -> Statement<'a> {
-        Statement::new(self.dialect(), sql)
-    }
-
     /// The channel of all instances that use the tables of this store. A notification for one instance names the instance
     /// and then services, one per line. A notification for all instances begins with a line that says what it reports
     /// and who sent it, followed by batches.
@@ -254,13 +251,6 @@ impl Store {
             None => CHANNEL.to_owned(),
         }
     }
-}
-
-/// `None`: the database has no clock of its own.
-fn read_clock_statement(dialect: Dialect) -> Option<Statement<'static>> {
-    let clock = dialect.clock();
-    let statement = || Statement::new(dialect, format!("-- read_clock\n select {clock} as time"));
-    dialect.has_own_clock().then(statement)
 }
 
 impl fmt::Debug for Store {

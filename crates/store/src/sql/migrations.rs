@@ -322,7 +322,7 @@ pub(crate) fn expect_no_withdrawals(connection: &mut Connection) -> Result<(), S
     if !has_table(connection, "withdrawals")? {
         return Ok(());
     }
-    let query = connection.statement(
+    let query = Statement::new(
         "-- has_withdrawals
          select count(*) as found from (select w.seq from withdrawals w limit 1) x",
     );
@@ -410,14 +410,14 @@ fn read_versions(
     if !has_table(connection, table)? {
         return Ok(None);
     }
-    let query = connection.statement(format!("-- schema_versions\n select version from {table}"));
+    let query = Statement::new(format!("-- schema_versions\n select version from {table}"));
     Ok(Some(connection.load_column(&query)?.into_iter().collect()))
 }
 
 fn has_table(connection: &mut Connection, table: &str) -> Result<bool, StoreError> {
     let dialect = connection.dialect();
     let name = dialect.name_in_catalog(connection.namespace(), table);
-    let query = Statement::new(dialect, dialect.has_table_query()).text(&name);
+    let query = Statement::new(dialect.has_table_query()).text(&name);
     let found: Vec<i64> = connection.load_column(&query)?;
     Ok(found.first().is_some_and(|found| *found > 0))
 }
@@ -513,7 +513,6 @@ mod tests {
         connection.batch_execute(&rows).unwrap();
         revert_from(&mut connection, FIRST);
         let lanes = Statement::new(
-            connection.dialect(),
             "-- lanes_after_downgrade
              select l.lane, l.created_at, l.ended, (
                  select count(*) from waiting_holds h join batches b on b.seq = h.batch_seq

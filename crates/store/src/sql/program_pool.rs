@@ -21,7 +21,7 @@ use grid_batch_support::lock;
 
 use super::{
     Connection, Dialect, Statement, StoreError, connection::Session, dialect::SessionLimits,
-    handle::StoreOptions, namespace::Namespace, pools::get, result_row, url::DatabaseUrl,
+    handle::StoreOptions, namespace::Namespace, pools::get, url::DatabaseUrl,
 };
 
 /// A connection pool that a program lends to a store. Clones are the same pool.
@@ -136,9 +136,9 @@ pub(super) fn check_settings(
     limits: SessionLimits,
 ) -> Result<(), StoreError> {
     let dialect = connection.dialect();
-    let query = Statement::new(dialect, dialect.settings_query());
-    let rows: Vec<SettingRow> = connection.load(&query)?;
-    let found: BTreeMap<_, _> = rows.iter().map(|row| (&*row.name, &*row.setting)).collect();
+    let query = Statement::new(dialect.settings_query());
+    let rows: Vec<(String, String)> = connection.load_tuples(&query)?;
+    let found: BTreeMap<_, _> = rows.iter().map(|(name, setting)| (&**name, &**setting)).collect();
     let differs = |(name, needed): &(&str, String)| found.get(name) != Some(&&**needed);
     let missing = dialect.needed_settings(limits).into_iter().filter(differs);
     let settings: Vec<String> =
@@ -149,7 +149,7 @@ pub(super) fn check_settings(
 /// The database of the session, for messages and for the lock beside a file.
 pub(super) fn url_of(connection: &mut Connection) -> Result<DatabaseUrl, StoreError> {
     let dialect = connection.dialect();
-    let query = Statement::new(dialect, dialect.database_name_query());
+    let query = Statement::new(dialect.database_name_query());
     let names: Vec<String> = connection.load_column(&query)?;
     let name = names.first().ok_or_else(|| StoreError::corrupt("the database has no name"))?;
     Ok(DatabaseUrl::of_session(dialect, name))
@@ -174,12 +174,5 @@ impl CheckedBy {
 
     pub(super) fn insert(&self, pools: u64) {
         lock(&self.0).insert(pools);
-    }
-}
-
-result_row! {
-    struct SettingRow {
-        name: String,
-        setting: String,
     }
 }

@@ -2,6 +2,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use diesel::QueryableByName;
 use grid_batch_core::batches::{BatchLabel, BatchState, Deadline, DltStatus, Hold, Progress};
+use grid_batch_core::claims::SubmittedBatch;
 use grid_batch_core::ledger::AttemptId;
 use grid_batch_core::queue::FailedAttempts;
 use grid_batch_core::{ItemId, ServiceId, Timestamp};
@@ -126,6 +127,11 @@ impl AttemptRow {
         let epoch = u64::try_from(self.epoch).map_err(StoreError::corrupt)?;
         let attempt_id = AttemptId { attempt, epoch };
         Ok((service_id(&self.service_id)?, batch_id(&self.batch_id)?, attempt_id))
+    }
+
+    pub(crate) fn submitted(&self) -> Result<SubmittedBatch, StoreError> {
+        let (service_id, batch_id, attempt_id) = self.read()?;
+        Ok(SubmittedBatch { service_id, batch_id, attempt_id })
     }
 }
 

@@ -43,9 +43,8 @@ pub(super) fn schema_differences(
 }
 
 fn read_objects(connection: &mut Connection) -> Result<Vec<SchemaObject>, StoreError> {
-    let dialect = connection.dialect();
-    let query = dialect.schema_objects_query(connection.namespace());
-    connection.load(&Statement::new(dialect, query))
+    let query = connection.dialect().schema_objects_query(connection.namespace());
+    connection.load(&Statement::new(query))
 }
 
 fn differences(expected: &str, found: &[SchemaObject]) -> Vec<String> {

@@ -21,7 +21,6 @@ use super::Dialect;
 /// databases prepare it once: `?` stands for one value, `{x}` for a group of rows as a table named `x`.
 pub(crate) struct Statement<'a> {
     sql: String,
-    dialect: Dialect,
     values: Vec<Value<'a>>,
     rows: Option<Rows<'a>>,
 }
@@ -163,8 +162,8 @@ impl Column<'_> {
 }
 
 impl<'a> Statement<'a> {
-    pub(crate) fn new(dialect: Dialect, sql: impl Into<String>) -> Self {
-        Self { sql: sql.into(), dialect, values: Vec::new(), rows: None }
+    pub(crate) fn new(sql: impl Into<String>) -> Self {
+        Self { sql: sql.into(), values: Vec::new(), rows: None }
     }
 
     /// Binds the next `?`.
@@ -227,10 +226,10 @@ impl<'a> Statement<'a> {
 
     /// The text that is sent to the database, with `?` for every value.
     #[cfg(test)]
-    pub(crate) fn sql(&self) -> String {
+    pub(crate) fn sql(&self, dialect: Dialect) -> String {
         match (around_rows(&self.sql), &self.rows) {
             ((before, Some(after)), Some(rows)) => {
-                format!("{before}{}{after}", rows.as_table(self.dialect, 1))
+                format!("{before}{}{after}", rows.as_table(dialect, 1))
             }
             _ => self.sql.clone(),
         }
@@ -278,14 +277,16 @@ impl<C> RunQueryDsl<C> for StatementChunk<'_, '_> {}
 #[cfg(feature = "postgres")]
 impl QueryFragment<diesel::pg::Pg> for StatementChunk<'_, '_> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::pg::Pg>) -> QueryResult<()> {
-        self.walk(out, |column, _, out| push_array(column, out))
+        self.walk(Dialect::Postgres, out, |column, _, out| push_array(column, out))
     }
 }
 
 #[cfg(feature = "sqlite")]
 impl QueryFragment<diesel::sqlite::Sqlite> for StatementChunk<'_, '_> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
-        self.walk(out, |column, row, out| push_element(column, self.first + row, out))
+        self.walk(Dialect::Sqlite, out, |column, row, out| {
+            push_element(column, self.first + row, out)
+        })
     }
 }
 
@@ -294,6 +295,7 @@ impl<'a> StatementChunk<'_, 'a> {
     /// value of a column in a row, or all values of the column.
     fn walk<'b, DB>(
         &'b self,
+        dialect: Dialect,
         mut out: AstPass<'_, 'b, DB>,
         push: impl Fn(&'b Column<'a>, usize, &mut AstPass<'_, 'b, DB>) -> QueryResult<()>,
     ) -> QueryResult<()>
@@ -318,7 +320,7 @@ impl<'a> StatementChunk<'_, 'a> {
         let rows = statement.rows.as_ref().ok_or_else(|| missing("group of rows"))?;
         let mut cells =
             (0..*count).flat_map(|row| rows.columns.iter().map(move |column| (row, column)));
-        interleave(&rows.as_table(statement.dialect, *count), &mut out, &mut |out| {
+        interleave(&rows.as_table(dialect, *count), &mut out, &mut |out| {
             let (row, column) = cells.next().ok_or_else(|| missing("column"))?;
             push(column, row, out)
         })?;

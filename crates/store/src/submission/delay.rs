@@ -15,7 +15,7 @@ use grid_batch_support::lock;
 use crate::{
     batch::{BatchKey, NOT_PROVED_NEW, REFUSED, key_rows},
     sql::{
-        Dialect, Statement, Store, StoreError, result_row,
+        Statement, Store, StoreError, result_row,
         rows::{DELAY_COLUMNS, DelayRow, batch_id, service_id},
     },
 };
@@ -94,24 +94,17 @@ pub(super) fn read_delays(
     if batches.is_empty() {
         return Ok(HashMap::new());
     }
-    let statement = read_delays_statement(store.dialect(), batches);
+    let statement = Statement::new(format!(
+        "-- read_delays
+         select s.service_id, s.batch_id, {DELAY_COLUMNS}
+         from {{x}} join lanes s on s.service_id = x.service_id
+         where s.batch_id = x.batch_id"
+    ))
+    .rows(key_rows(batches));
     let rows: Vec<BatchDelayRow> = store.pools.read()?.load(&statement)?;
     rows.into_iter()
         .map(|row| Ok(((service_id(&row.service_id)?, batch_id(&row.batch_id)?), row.delay)))
         .collect()
-}
-
-fn read_delays_statement(dialect: Dialect, batches: &BTreeSet<BatchKey>) -> Statement<'_> {
-    Statement::new(
-        dialect,
-        format!(
-            "-- read_delays
-             select s.service_id, s.batch_id, {DELAY_COLUMNS}
-             from {{x}} join lanes s on s.service_id = x.service_id
-             where s.batch_id = x.batch_id"
-        ),
-    )
-    .rows(key_rows(batches))
 }
 
 result_row! {

@@ -49,13 +49,23 @@ impl RoundStore for ClaimStore {
     fn ready_services(
         &self,
         after: Option<&ServiceId>,
-        limit: usize,
+        count: usize,
     ) -> BatchResult<Vec<ServiceId>> {
         let store = &self.store;
         let (instance, now) = (self.instance(), store.now().as_micros());
         let after = after.map_or("", ServiceId::as_str);
-        let statement =
-            ready_services_statement(store.dialect(), instance.as_str(), now, after, limit);
+        let (ready, claimed) = (is_ready("s"), takeable_by("s"));
+        let statement = Statement::new(format!(
+            "-- ready_services
+             select distinct s.service_id from lanes s
+             where {ready} and s.service_id > ? and {claimed}
+             order by s.service_id limit ?"
+        ))
+        .long(/* next_try_at */ now)
+        .long(/* since */ now.saturating_add(AHEAD))
+        .text(after)
+        .text(/* claimant */ instance.as_str())
+        .long(limit(count));
         let rows: Vec<ServiceRow> = store.pools.read()?.load(&statement)?;
         Ok(rows.iter().filter_map(|row| store.unreadable.read(row.name())).collect())
     }
@@ -162,30 +172,6 @@ fn take(
     rows.into_iter().map(TakenRow::into_taken).collect()
 }
 
-fn ready_services_statement<'a>(
-    dialect: Dialect,
-    instance: &'a str,
-    now: i64,
-    after: &'a str,
-    count: usize,
-) -> Statement<'a> {
-    let (ready, claimed) = (is_ready("s"), takeable_by("s"));
-    Statement::new(
-        dialect,
-        format!(
-            "-- ready_services
-             select distinct s.service_id from lanes s
-             where {ready} and s.service_id > ? and {claimed}
-             order by s.service_id limit ?"
-        ),
-    )
-    .long(/* next_try_at */ now)
-    .long(/* since */ now.saturating_add(AHEAD))
-    .text(after)
-    .text(/* claimant */ instance)
-    .long(limit(count))
-}
-
 /// Marks batches as submitted and reads their bytes in one statement, while the lease of the
 /// instance is long enough for a submission and its ledger is the one that the database is bound to.
 ///
@@ -205,37 +191,34 @@ fn take_round_statement<'a>(
     let (ready, clock, confirmed) = (is_ready("h"), dialect.clock(), confirmed_ledger("i"));
     let lock = dialect.locking("for key share of c skip locked for update of h skip locked");
     let lock_instance = dialect.locking("for key share of i");
-    Statement::new(
-        dialect,
-        format!(
-            "-- take_round
-             update lanes
-             set submitted = true, dlt_status = null, attempts = lanes.attempts + 1,
-                 submitted_at = ?, since = ?, next_try_at = null
-             from (
-                 select h.service_id, h.lane, h.batch_seq
-                 from {{x}}
-                 join service_id_claims c on c.service_id = x.service_id
-                 join lanes h on h.service_id = x.service_id and h.lane = x.lane
-                 where coalesce(c.claimant, null) = ? and c.paused_at is null
-                     and h.batch_seq = x.batch_seq and {ready}
-                     and exists (
-                     select 1 from instances i
-                     where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?
-                         and {confirmed} and not i.paused and not i.draining {lock_instance})
-                 {lock}
-             ) as r
-             where lanes.service_id = r.service_id and lanes.lane = r.lane
-                 and lanes.batch_seq = r.batch_seq
-             returning lanes.service_id, lanes.lane, lanes.batch_id, lanes.attempts, lanes.epoch, (
-                     select p.serialized_batch from batch_payloads p
-                     where p.batch_seq = lanes.batch_seq
-                 ) as serialized_batch, (
-                     select p.deadline from batch_payloads p
-                     where p.batch_seq = lanes.batch_seq
-                 ) as deadline"
-        ),
-    )
+    Statement::new(format!(
+        "-- take_round
+         update lanes
+         set submitted = true, dlt_status = null, attempts = lanes.attempts + 1,
+             submitted_at = ?, since = ?, next_try_at = null
+         from (
+             select h.service_id, h.lane, h.batch_seq
+             from {{x}}
+             join service_id_claims c on c.service_id = x.service_id
+             join lanes h on h.service_id = x.service_id and h.lane = x.lane
+             where coalesce(c.claimant, null) = ? and c.paused_at is null
+                 and h.batch_seq = x.batch_seq and {ready}
+                 and exists (
+                 select 1 from instances i
+                 where i.instance_id = ? and i.expiry_1 > {clock} and i.expiry_2 > {clock} + ?
+                     and {confirmed} and not i.paused and not i.draining {lock_instance})
+             {lock}
+         ) as r
+         where lanes.service_id = r.service_id and lanes.lane = r.lane
+             and lanes.batch_seq = r.batch_seq
+         returning lanes.service_id, lanes.lane, lanes.batch_id, lanes.attempts, lanes.epoch, (
+                 select p.serialized_batch from batch_payloads p
+                 where p.batch_seq = lanes.batch_seq
+             ) as serialized_batch, (
+                 select p.deadline from batch_payloads p
+                 where p.batch_seq = lanes.batch_seq
+             ) as deadline"
+    ))
     .long(/* submitted_at */ now)
     .long(/* since */ now)
     .rows(
@@ -380,28 +363,8 @@ fn load_lanes(
     now: i64,
     shares: &[ServiceShare],
 ) -> Result<HashMap<ServiceId, Vec<Candidate>>, StoreError> {
-    let statement = candidates_statement(connection.dialect(), instance, now, shares);
-    let rows: Vec<CandidateRow> = connection.load(&statement)?;
-    let mut lanes: HashMap<ServiceId, Vec<Candidate>> = HashMap::new();
-    for row in rows {
-        let candidate = row.read()?;
-        lanes.entry(candidate.service_id.clone()).or_default().push(candidate);
-    }
-    for of_service in lanes.values_mut() {
-        of_service.sort_unstable_by_key(|lane| lane.position);
-    }
-    Ok(lanes)
-}
-
-fn candidates_statement<'a>(
-    dialect: Dialect,
-    instance: &'a str,
-    now: i64,
-    shares: &'a [ServiceShare],
-) -> Statement<'a> {
     let ready = is_ready("h");
-    Statement::new(
-        dialect,
+    let statement = Statement::new(
         format!(
             "-- round_candidates
              select h.service_id, h.lane, h.batch_seq, coalesce(h.position, h.created_at) as position,
@@ -419,7 +382,17 @@ fn candidates_statement<'a>(
     .long(/* next_try_at */ now)
     .long(/* since */ now.saturating_add(AHEAD))
     .rows(service_rows(shares.iter().map(|share| &share.service_id)).in_chunks())
-    .text(/* claimant */ instance)
+    .text(/* claimant */ instance);
+    let rows: Vec<CandidateRow> = connection.load(&statement)?;
+    let mut lanes: HashMap<ServiceId, Vec<Candidate>> = HashMap::new();
+    for row in rows {
+        let candidate = row.read()?;
+        lanes.entry(candidate.service_id.clone()).or_default().push(candidate);
+    }
+    for of_service in lanes.values_mut() {
+        of_service.sort_unstable_by_key(|lane| lane.position);
+    }
+    Ok(lanes)
 }
 
 result_row! {

@@ -10,7 +10,7 @@ use grid_batch_core::{ItemId, ServiceId};
 use crate::{
     batch::record,
     sql::{
-        ClaimStore, Dialect, Rows, Statement, Store, StoreError,
+        ClaimStore, Rows, Statement, Store, StoreError,
         groups::GroupResult,
         result_row,
         rows::{AttemptRow, batch_id, claimed_by, service_id, with_submitter},
@@ -29,13 +29,22 @@ pub(crate) fn find_with_submitter(
     let mut found = Vec::new();
     let mut after = (String::new(), 0);
     loop {
-        let statement = find_with_submitter_statement(store.dialect(), instance, &after);
+        let (with_submitter, claimed) = (with_submitter("s"), claimed_by("s"));
+        let statement = Statement::new(format!(
+            "-- find_with_submitter
+             select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
+             where s.busy and {with_submitter}
+                 and (s.service_id, s.lane) > (?, ?) and {claimed}
+             order by s.service_id, s.lane limit {STEP}"
+        ))
+        .text(&after.0)
+        .long(after.1.into())
+        .text(/* claimant */ instance);
         let rows: Vec<SubmittedRow> = store.pools.read()?.load(&statement)?;
         let Some(last) = rows.last() else { return Ok(found) };
         after = (last.attempt.service_id.clone(), last.lane);
         for row in &rows {
-            let (service_id, batch_id, attempt_id) = row.attempt.read()?;
-            found.push(SubmittedBatch { service_id, batch_id, attempt_id });
+            found.push(row.attempt.submitted()?);
         }
     }
 }
@@ -50,9 +59,7 @@ pub(crate) fn recover(
     let free: Vec<&SubmittedBatch> = orphans.iter().filter(is_free).collect();
     let mut recovered = Vec::new();
     for step in free.chunks(STEP) {
-        let lost = |orphan: &&SubmittedBatch| {
-            owner_lost(orphan.service_id.clone(), orphan.batch_id, orphan.attempt_id)
-        };
+        let lost = |orphan: &&SubmittedBatch| owner_lost((*orphan).clone());
         let GroupResult { outcomes, error } =
             record(store, &step.iter().map(lost).collect::<Vec<_>>());
         let applied = |(orphan, outcome): (&&SubmittedBatch, _)| {
@@ -70,37 +77,13 @@ pub(crate) fn recover(
 }
 
 /// The change that puts a batch in doubt because no submitter will report on its attempt.
-pub(crate) fn owner_lost(
-    service_id: ServiceId,
-    batch_id: ItemId,
-    AttemptId { attempt, epoch }: AttemptId,
-) -> Change {
+pub(crate) fn owner_lost(batch: SubmittedBatch) -> Change {
+    let AttemptId { attempt, epoch } = batch.attempt_id;
     Change {
         epoch: Some(epoch),
         error: Some("the submitter stopped before it reported an outcome".to_owned()),
-        ..Change::new(service_id, batch_id, Event::OwnerLost { attempt })
+        ..Change::new(batch.service_id, batch.batch_id, Event::OwnerLost { attempt })
     }
-}
-
-fn find_with_submitter_statement<'a>(
-    dialect: Dialect,
-    instance: &'a str,
-    after: &'a (String, i32),
-) -> Statement<'a> {
-    let (with_submitter, claimed) = (with_submitter("s"), claimed_by("s"));
-    Statement::new(
-        dialect,
-        format!(
-            "-- find_with_submitter
-             select s.service_id, s.lane, s.batch_id, s.attempts, s.epoch from lanes s
-             where s.busy and {with_submitter}
-                 and (s.service_id, s.lane) > (?, ?) and {claimed}
-             order by s.service_id, s.lane limit {STEP}"
-        ),
-    )
-    .text(&after.0)
-    .long(after.1.into())
-    .text(/* claimant */ instance)
 }
 
 result_row! {
@@ -116,14 +99,13 @@ pub(crate) fn being_sent(
     store: &Store,
     target: &OperatorTarget,
 ) -> Result<Vec<SubmittedBatch>, StoreError> {
-    let dialect = store.dialect();
     let statement = match target {
         OperatorTarget::Batch { service_id, .. }
         | OperatorTarget::Service(service_id)
         | OperatorTarget::Nonces { service_id, .. }
-        | OperatorTarget::PaidNonce { service_id, .. } => of_service(dialect, service_id),
-        OperatorTarget::AllServices => of_all(dialect),
-        OperatorTarget::Instance(instance) => of_instance(dialect, instance),
+        | OperatorTarget::PaidNonce { service_id, .. } => of_service(service_id),
+        OperatorTarget::AllServices => of_all(),
+        OperatorTarget::Instance(instance) => of_instance(instance),
         OperatorTarget::Token(_) | OperatorTarget::Webhook(_) | OperatorTarget::Database => {
             return Ok(Vec::new());
         }
@@ -143,7 +125,7 @@ impl ClaimStore {
             return Ok(Vec::new());
         }
         let instance = self.instance();
-        load(&self.store, &stopped(self.store.dialect(), instance.as_str(), services))
+        load(&self.store, &stopped(instance.as_str(), services))
     }
 
     /// The batches of claimed services that are under way: they were submitted, have not ended and are not
@@ -166,44 +148,33 @@ impl ClaimStore {
 
 fn load(store: &Store, statement: &Statement<'_>) -> Result<Vec<SubmittedBatch>, StoreError> {
     let rows: Vec<AttemptRow> = store.pools.read()?.load(statement)?;
-    let read = |row: &AttemptRow| {
-        let (service_id, batch_id, attempt_id) = row.read()?;
-        Ok(SubmittedBatch { service_id, batch_id, attempt_id })
-    };
-    rows.iter().map(read).collect()
+    rows.iter().map(AttemptRow::submitted).collect()
 }
 
-fn of_service(dialect: Dialect, service_id: &ServiceId) -> Statement<'_> {
+fn of_service(service_id: &ServiceId) -> Statement<'_> {
     let with_submitter = with_submitter("s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- being_sent_of_service
-             select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
-             where s.service_id = ? and s.busy and {with_submitter}
-             order by s.lane"
-        ),
-    )
+    Statement::new(format!(
+        "-- being_sent_of_service
+         select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
+         where s.service_id = ? and s.busy and {with_submitter}
+         order by s.lane"
+    ))
     .text(service_id.as_str())
 }
 
-fn of_all(dialect: Dialect) -> Statement<'static> {
+fn of_all() -> Statement<'static> {
     let with_submitter = with_submitter("s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- being_sent
-             select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
-             where s.busy and {with_submitter}
-             order by s.service_id, s.lane"
-        ),
-    )
+    Statement::new(format!(
+        "-- being_sent
+         select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
+         where s.busy and {with_submitter}
+         order by s.service_id, s.lane"
+    ))
 }
 
-fn of_instance(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {
+fn of_instance(instance: &InstanceId) -> Statement<'_> {
     let with_submitter = with_submitter("s");
     Statement::new(
-        dialect,
         format!(
             "-- being_sent_of_instance
              select s.service_id, s.batch_id, s.attempts, s.epoch from lanes s
@@ -217,22 +188,19 @@ fn of_instance(dialect: Dialect, instance: &InstanceId) -> Statement<'_> {
     .text(instance.as_str())
 }
 
-fn stopped<'a>(dialect: Dialect, instance: &'a str, services: &'a [ServiceId]) -> Statement<'a> {
+fn stopped<'a>(instance: &'a str, services: &'a [ServiceId]) -> Statement<'a> {
     let with_submitter = with_submitter("s");
-    Statement::new(
-        dialect,
-        format!(
-            "-- find_stopped
-             select s.service_id, s.batch_id, s.attempts, s.epoch
-             from {{x}}
-             join service_id_claims c on c.service_id = x.service_id
-             join lanes s on s.service_id = x.service_id
-             where coalesce(c.claimant, null) = ? and s.busy and {with_submitter}
-                 and (c.paused_at is not null or s.held_at is not null or exists (
-                     select 1 from instances i
-                     where i.instance_id = ? and (i.paused or i.draining)))"
-        ),
-    )
+    Statement::new(format!(
+        "-- find_stopped
+         select s.service_id, s.batch_id, s.attempts, s.epoch
+         from {{x}}
+         join service_id_claims c on c.service_id = x.service_id
+         join lanes s on s.service_id = x.service_id
+         where coalesce(c.claimant, null) = ? and s.busy and {with_submitter}
+             and (c.paused_at is not null or s.held_at is not null or exists (
+                 select 1 from instances i
+                 where i.instance_id = ? and (i.paused or i.draining)))"
+    ))
     .rows(Rows::default().text("service_id", services.iter().map(ServiceId::as_str)).in_chunks())
     .text(/* claimant */ instance)
     .text(/* instance_id */ instance)

@@ -26,20 +26,19 @@ pub(super) fn create(
     let latest = events::latest(store)?;
     let services = lines(webhook.filter.services.iter());
     let kinds = lines(webhook.filter.kinds.iter());
-    let statement = store
-        .statement(format!(
-            "-- create_webhook
-             insert into webhooks (url, secret, services, kinds, created_at, cursor)
-             select ?, ?, ?, ?, ?, ? where (select count(*) from webhooks) < {MOST_WEBHOOKS}
-             returning id, url, services, kinds, created_at, attempts, next_try_at, last_error,
-                 disabled_at, missed_at, cast(0 as bigint) as failed"
-        ))
-        .text(&webhook.url)
-        .bytes(webhook.secret.expose())
-        .text(&services)
-        .text(&kinds)
-        .long(store.now().as_micros())
-        .text(latest.as_str());
+    let statement = Statement::new(format!(
+        "-- create_webhook
+         insert into webhooks (url, secret, services, kinds, created_at, cursor)
+         select ?, ?, ?, ?, ?, ? where (select count(*) from webhooks) < {MOST_WEBHOOKS}
+         returning id, url, services, kinds, created_at, attempts, next_try_at, last_error,
+             disabled_at, missed_at, cast(0 as bigint) as failed"
+    ))
+    .text(&webhook.url)
+    .bytes(webhook.secret.expose())
+    .text(&services)
+    .text(&kinds)
+    .long(store.now().as_micros())
+    .text(latest.as_str());
     logged(store, request, OperatorVerb::CreateWebhook, None, |connection| {
         let rows: Vec<WebhookRow> = connection.load(&statement)?;
         let Some(row) = rows.into_iter().next() else { return Ok(Logged::unchanged(None)) };
@@ -56,9 +55,9 @@ pub(super) fn remove(
     id: WebhookId,
     request: &OperatorRequest,
 ) -> Result<bool, StoreError> {
-    let statement = store
-        .statement("-- remove_webhook\n delete from webhooks where id = ? returning url")
-        .long(id.0);
+    let statement =
+        Statement::new("-- remove_webhook\n delete from webhooks where id = ? returning url")
+            .long(id.0);
     logged(store, request, OperatorVerb::RemoveWebhook, None, |connection| {
         let removed: Vec<String> = connection.load_column(&statement)?;
         let Some(url) = removed.first() else { return Ok(Logged::unchanged(false)) };
@@ -94,15 +93,12 @@ fn send_again(
     id: WebhookId,
     failed: Option<FailedDeliveryId>,
 ) -> Result<usize, StoreError> {
-    let dialect = connection.dialect();
     let statement = match failed {
         None => Statement::new(
-            dialect,
             "-- redeliver_all\n update failed_deliveries set again = true where webhook_id = ?",
         )
         .long(id.0),
         Some(failed) => Statement::new(
-            dialect,
             "-- redeliver_one
              update failed_deliveries set again = true where webhook_id = ? and id = ?",
         )
@@ -114,7 +110,6 @@ fn send_again(
 
 fn enable(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- enable_webhook
          update webhooks set next_try_at = 0, disabled_at = null where id = ?",
     );

@@ -16,16 +16,15 @@ pub(super) fn list(
     if !exists(&mut connection, id)? {
         return Ok(None);
     }
-    let statement = store
-        .statement(format!(
-            "-- failed_deliveries
-             select {FAILED_COLUMNS} from failed_deliveries f
-             where f.webhook_id = ? and f.id > ?
-             order by f.webhook_id, f.id limit ?"
-        ))
-        .long(id.0)
-        .long(after.map_or(0, |after| after.0))
-        .long(limit(count));
+    let statement = Statement::new(format!(
+        "-- failed_deliveries
+         select {FAILED_COLUMNS} from failed_deliveries f
+         where f.webhook_id = ? and f.id > ?
+         order by f.webhook_id, f.id limit ?"
+    ))
+    .long(id.0)
+    .long(after.map_or(0, |after| after.0))
+    .long(limit(count));
     read(&mut connection, &statement).map(Some)
 }
 
@@ -35,14 +34,13 @@ pub(super) fn again(
     id: WebhookId,
     count: usize,
 ) -> Result<Vec<FailedDelivery>, StoreError> {
-    let statement = store
-        .statement(format!(
-            "-- failed_deliveries_again
-             select {FAILED_COLUMNS} from failed_deliveries f
-             where f.webhook_id = ? and f.again order by f.webhook_id, f.id limit ?"
-        ))
-        .long(id.0)
-        .long(limit(count));
+    let statement = Statement::new(format!(
+        "-- failed_deliveries_again
+         select {FAILED_COLUMNS} from failed_deliveries f
+         where f.webhook_id = ? and f.again order by f.webhook_id, f.id limit ?"
+    ))
+    .long(id.0)
+    .long(limit(count));
     read(&mut *store.pools.read()?, &statement)
 }
 
@@ -55,10 +53,7 @@ fn read(
 }
 
 pub(super) fn exists(connection: &mut Connection, id: WebhookId) -> Result<bool, StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- webhook_exists\n select w.id from webhooks w where w.id = ?",
-    )
-    .long(id.0);
+    let statement =
+        Statement::new("-- webhook_exists\n select w.id from webhooks w where w.id = ?").long(id.0);
     Ok(!connection.load_column::<i64>(&statement)?.is_empty())
 }

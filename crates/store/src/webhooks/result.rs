@@ -110,7 +110,7 @@ impl DeliveryChange<'_> {
         sql: &'static str,
         bind: impl FnOnce(Statement<'a>) -> Statement<'a>,
     ) -> Result<bool, StoreError> {
-        let statement = bind(Statement::new(connection.dialect(), sql));
+        let statement = bind(Statement::new(sql));
         let statement =
             statement.long(self.until).long(self.lease.webhook.0).long(self.lease.number);
         Ok(connection.execute(&statement)? > 0)
@@ -135,7 +135,6 @@ fn insert_failed(
     now: i64,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- insert_failed_delivery
          insert into failed_deliveries (webhook_id, message_id, body, attempts, error, failed_at)
          values (?, ?, ?, ?, ?, ?)",
@@ -150,10 +149,8 @@ fn insert_failed(
 }
 
 fn remove_failed(connection: &mut Connection, id: FailedDeliveryId) -> Result<(), StoreError> {
-    let statement = Statement::new(
-        connection.dialect(),
-        "-- remove_failed_delivery\n delete from failed_deliveries where id = ?",
-    );
+    let statement =
+        Statement::new("-- remove_failed_delivery\n delete from failed_deliveries where id = ?");
     connection.execute(&statement.long(id.0)).map(drop)
 }
 
@@ -163,7 +160,6 @@ fn fail_again(
     error: &str,
 ) -> Result<(), StoreError> {
     let statement = Statement::new(
-        connection.dialect(),
         "-- fail_delivery_again
          update failed_deliveries set again = false, attempts = attempts + 1, error = ?
          where id = ?",

@@ -13,7 +13,7 @@ use super::{
     changes, failed, result,
     rows::{DUE_COLUMNS, DueRow, WEBHOOK_COLUMNS, WebhookRow},
 };
-use crate::sql::{Store, StoreError};
+use crate::sql::{Statement, Store, StoreError};
 
 impl WebhookStore for Store {
     fn create_webhook(
@@ -25,7 +25,7 @@ impl WebhookStore for Store {
     }
 
     fn webhooks(&self) -> BatchResult<Vec<Webhook>> {
-        let statement = self.statement(format!(
+        let statement = Statement::new(format!(
             "-- list_webhooks
              select {WEBHOOK_COLUMNS} from webhooks order by webhooks.id"
         ));
@@ -57,16 +57,15 @@ impl WebhookStore for Store {
 
     fn due_webhooks(&self) -> BatchResult<Vec<DueWebhook>> {
         let now = self.now().as_micros();
-        let statement = self
-            .statement(format!(
-                "-- due_webhooks
-                 select {DUE_COLUMNS} from webhooks
-                 where webhooks.disabled_at is null and webhooks.leased_until <= ?
-                     and webhooks.next_try_at <= ?
-                 order by webhooks.id"
-            ))
-            .long(now)
-            .long(now);
+        let statement = Statement::new(format!(
+            "-- due_webhooks
+             select {DUE_COLUMNS} from webhooks
+             where webhooks.disabled_at is null and webhooks.leased_until <= ?
+                 and webhooks.next_try_at <= ?
+             order by webhooks.id"
+        ))
+        .long(now)
+        .long(now);
         let rows: Vec<DueRow> = self.pools.read()?.load(&statement)?;
         Ok(rows.into_iter().map(DueRow::read).collect::<Result<_, StoreError>>()?)
     }
@@ -77,16 +76,15 @@ impl WebhookStore for Store {
         webhook: &DueWebhook,
         duration: Duration,
     ) -> BatchResult<Option<WebhookLease>> {
-        let statement = self
-            .statement(
-                "-- take_webhook
-                 update webhooks set lease = lease + 1, leased_until = ?
-                 where id = ? and lease = ? and cursor = ?",
-            )
-            .long(self.now().plus(duration).as_micros())
-            .long(webhook.id.0)
-            .long(webhook.lease)
-            .text(webhook.cursor.as_str());
+        let statement = Statement::new(
+            "-- take_webhook
+             update webhooks set lease = lease + 1, leased_until = ?
+             where id = ? and lease = ? and cursor = ?",
+        )
+        .long(self.now().plus(duration).as_micros())
+        .long(webhook.id.0)
+        .long(webhook.lease)
+        .text(webhook.cursor.as_str());
         let taken = self.pools.write()?.execute(&statement)? > 0;
         let lease = WebhookLease { webhook: webhook.id, number: webhook.lease + 1, duration };
         Ok(taken.then_some(lease))
@@ -102,8 +100,7 @@ impl WebhookStore for Store {
 
     /// Raises the number of the lease, so that a result that is still on its way is refused.
     fn end_webhook_lease(&self, lease: &WebhookLease) -> BatchResult<bool> {
-        let statement = self
-            .statement(
+        let statement = Statement::new(
                 "-- end_webhook_lease
                  update webhooks set lease = lease + 1, leased_until = 0 where id = ? and lease = ?",
             )

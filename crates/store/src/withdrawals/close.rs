@@ -21,21 +21,19 @@ pub(super) fn lock_nonces(
     let numbers = closed.iter().map(|it| to_stored("nonce", it.nonce));
     let numbers = numbers.collect::<Result<Vec<i64>, _>>()?;
     let lock = connection.dialect().locking("for update of n");
-    let statement = connection
-        .statement(format!(
+    let rows: Vec<LockedNonceRow> = connection.load_rows(
+        format!(
             "-- lock_nonces
              select n.nonce, n.outcome, n.pool_withdrawal_id, w.list_state
              from {{x}} join account_nonces n
                  on n.service_id = x.service_id and n.nonce = x.nonce
              left join withdrawals w on w.seq = n.withdrawal_seq
              order by n.service_id, n.nonce {lock}"
-        ))
-        .rows(
-            Rows::default()
-                .text("service_id", closed.iter().map(|_| service_id.as_str()))
-                .long("nonce", numbers),
-        );
-    let rows: Vec<LockedNonceRow> = connection.load(&statement)?;
+        ),
+        Rows::default()
+            .text("service_id", closed.iter().map(|_| service_id.as_str()))
+            .long("nonce", numbers),
+    )?;
     let locked = |LockedNonceRow { nonce, outcome, list_state }| {
         (nonce, (outcome, list_state.as_deref() == Some(DltStatus::Invalid.as_str())))
     };
@@ -57,29 +55,25 @@ pub(super) fn write_closed(
     };
     let transactions = || closed.iter().map(|it| it.transaction.as_ref());
     let (outcomes, ids): (Vec<_>, Vec<_>) = closed.iter().map(columns).unzip();
-    let statement = connection
-        .statement(
-            "-- close_nonces
-             update account_nonces as n
-             set outcome = x.outcome, pool_withdrawal_id = x.pool_withdrawal_id,
-                 note = coalesce(nullif(x.note, ''), n.note),
-                 mined_hash = x.mined_hash, block_number = x.block_number, gas_used = x.gas_used,
-                 gas_price = x.gas_price
-             from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
-        )
-        .rows(
-            Rows::default()
-                .text("service_id", closed.iter().map(|_| service_id.as_str()))
-                .long("nonce", numbers)
-                .optional_text("outcome", outcomes)
-                .optional_text("pool_withdrawal_id", ids.iter().map(Option::as_deref))
-                .optional_text("note", notes.iter().map(|note| Some(&**note)))
-                .optional_bytes("mined_hash", transactions().map(|it| it.map(|it| &it.hash[..])))
-                .optional_long("block_number", transactions().map(|it| stored(it?.block)))
-                .optional_long("gas_used", transactions().map(|it| stored(it?.gas_used?)))
-                .optional_long("gas_price", transactions().map(|it| stored(it?.gas_price?))),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- close_nonces
+         update account_nonces as n
+         set outcome = x.outcome, pool_withdrawal_id = x.pool_withdrawal_id,
+             note = coalesce(nullif(x.note, ''), n.note),
+             mined_hash = x.mined_hash, block_number = x.block_number, gas_used = x.gas_used,
+             gas_price = x.gas_price
+         from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
+        Rows::default()
+            .text("service_id", closed.iter().map(|_| service_id.as_str()))
+            .long("nonce", numbers)
+            .optional_text("outcome", outcomes)
+            .optional_text("pool_withdrawal_id", ids.iter().map(Option::as_deref))
+            .optional_text("note", notes.iter().map(|note| Some(&**note)))
+            .optional_bytes("mined_hash", transactions().map(|it| it.map(|it| &it.hash[..])))
+            .optional_long("block_number", transactions().map(|it| stored(it?.block)))
+            .optional_long("gas_used", transactions().map(|it| stored(it?.gas_used?)))
+            .optional_long("gas_price", transactions().map(|it| stored(it?.gas_price?))),
+    )
 }
 
 /// A number of a final transaction; `None` if it is too large to be stored.
@@ -93,19 +87,15 @@ pub(super) fn correct_ends(
     service_id: &ServiceId,
     nonces: &[i64],
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- correct_ends
-             update withdrawals as w set list_state = 'COMMITTED'
-             from {x} join account_nonces n on n.service_id = x.service_id and n.nonce = x.nonce
-             where w.seq = n.withdrawal_seq and w.list_state = 'INVALID'",
-        )
-        .rows(
-            Rows::default()
-                .text("service_id", nonces.iter().map(|_| service_id.as_str()))
-                .long("nonce", nonces.iter().copied()),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- correct_ends
+         update withdrawals as w set list_state = 'COMMITTED'
+         from {x} join account_nonces n on n.service_id = x.service_id and n.nonce = x.nonce
+         where w.seq = n.withdrawal_seq and w.list_state = 'INVALID'",
+        Rows::default()
+            .text("service_id", nonces.iter().map(|_| service_id.as_str()))
+            .long("nonce", nonces.iter().copied()),
+    )
 }
 
 result_row! {

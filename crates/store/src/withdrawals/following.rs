@@ -70,18 +70,17 @@ pub(super) fn find_head(
 ) -> Result<Option<PaymentHeadRow>, StoreError> {
     let accepted = in_states("s", |state| matches!(state, BatchState::Pending | BatchState::Valid));
     let sent = in_states("s", BatchState::awaits_poller);
-    let statement = connection
-        .statement(format!(
-            "-- head_at_ledger
-             select s.epoch, s.attempts, s.created_at,
-                 ({accepted} and s.held_at is null) as is_under_way,
-                 (select count(*) from lanes o
-                  where o.service_id = s.service_id and o.busy) > 1 as has_others
-             from lanes s
-             where s.service_id = ? and s.batch_id = ? and {sent} {lock}"
-        ))
-        .text(service_id.as_str())
-        .bytes(batch_id.as_bytes());
+    let statement = Statement::new(format!(
+        "-- head_at_ledger
+         select s.epoch, s.attempts, s.created_at,
+             ({accepted} and s.held_at is null) as is_under_way,
+             (select count(*) from lanes o
+              where o.service_id = s.service_id and o.busy) > 1 as has_others
+         from lanes s
+         where s.service_id = ? and s.batch_id = ? and {sent} {lock}"
+    ))
+    .text(service_id.as_str())
+    .bytes(batch_id.as_bytes());
     let rows: Vec<PaymentHeadRow> = connection.load(&statement)?;
     Ok(rows.into_iter().next())
 }
@@ -139,26 +138,24 @@ fn load_behind(
     let columns =
         format!("{FOLLOWING_COLUMNS}, {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}");
     let statement = match pool {
-        None => connection
-            .statement(format!(
-                "-- following_payments
-                 select {columns}
-                 from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
-                 where b.service_id = ? and b.created_at > ? and b.ended_at is null
-                 order by b.service_id, b.created_at limit ?"
-            ))
-            .text(service_id.as_str()),
-        Some(pool) => connection
-            .statement(format!(
-                "-- following_payments_of_pool
-                 select {columns}
-                 from withdrawals w join batches b on b.seq = w.batch_seq {WITH_NONCE}
-                 where w.service_id = ? and w.pool = ? and w.list_state = 'OPEN'
-                     and b.created_at > ? and b.ended_at is null
-                 order by w.service_id, w.pool, w.batch_seq limit ?"
-            ))
-            .text(service_id.as_str())
-            .text(pool),
+        None => Statement::new(format!(
+            "-- following_payments
+             select {columns}
+             from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
+             where b.service_id = ? and b.created_at > ? and b.ended_at is null
+             order by b.service_id, b.created_at limit ?"
+        ))
+        .text(service_id.as_str()),
+        Some(pool) => Statement::new(format!(
+            "-- following_payments_of_pool
+             select {columns}
+             from withdrawals w join batches b on b.seq = w.batch_seq {WITH_NONCE}
+             where w.service_id = ? and w.pool = ? and w.list_state = 'OPEN'
+                 and b.created_at > ? and b.ended_at is null
+             order by w.service_id, w.pool, w.batch_seq limit ?"
+        ))
+        .text(service_id.as_str())
+        .text(pool),
     };
     load_rows(connection, &statement.long(created_at).long(limit(count)))
 }

@@ -11,7 +11,7 @@ use super::{
     schema::{account_nonces, signed_transactions, withdrawals},
 };
 use crate::sql::{
-    Connection, Store, StoreError, result_row,
+    Connection, Statement, Store, StoreError, result_row,
     rows::{progress, service_id, service_rows},
     schema::{batches, lanes, waiting_holds},
 };
@@ -58,26 +58,17 @@ pub(super) fn load_heads(connection: &mut Connection) -> Result<Vec<Head>, Store
 /// The withdrawals about which an operator must decide whether they were made.
 fn load_without_event(connection: &mut Connection) -> Result<Vec<(String, i64)>, StoreError> {
     // Every service id is greater than the empty text.
-    let statement = connection
-        .statement(
-            "-- withdrawals_without_event
-             select n.service_id, w.batch_seq
-             from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
-             join batches b on b.seq = w.batch_seq
-             where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
-                 and b.dlt_status is not null
-             order by n.service_id, n.nonce",
-        )
-        .text("");
-    let rows: Vec<WithoutEventRow> = connection.load(&statement)?;
-    Ok(rows.into_iter().map(|row| (row.service_id, row.batch_seq)).collect())
-}
-
-result_row! {
-    struct WithoutEventRow {
-        service_id: String,
-        batch_seq: i64,
-    }
+    let statement = Statement::new(
+        "-- withdrawals_without_event
+         select n.service_id, w.batch_seq
+         from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
+         join batches b on b.seq = w.batch_seq
+         where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
+             and b.dlt_status is not null
+         order by n.service_id, n.nonce",
+    )
+    .text("");
+    connection.load_tuples(&statement)
 }
 
 #[derive(Queryable, Selectable)]
@@ -211,18 +202,17 @@ fn count_open(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- open_of_gas_admins
-             select v.service_id, v.added - (
-                 select cast(coalesce(sum(s.ended), 0) as bigint) from lanes s
-                 where s.service_id = v.service_id) as open
-             from {x} join services v on v.service_id = x.service_id",
-        )
-        .rows(service_rows(services));
-    for row in connection.load::<OpenWithdrawalsRow>(&statement)? {
-        if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?) {
-            queue.open = whole(row.open)?;
+    let rows: Vec<(String, i64)> = connection.load_row_tuples(
+        "-- open_of_gas_admins
+         select v.service_id, v.added - (
+             select cast(coalesce(sum(s.ended), 0) as bigint) from lanes s
+             where s.service_id = v.service_id) as open
+         from {x} join services v on v.service_id = x.service_id",
+        service_rows(services),
+    )?;
+    for (service, open) in rows {
+        if let Some(queue) = queues.get_mut(&service_id(&service)?) {
+            queue.open = whole(open)?;
             queue.waiting = queue.open;
         }
     }
@@ -251,20 +241,19 @@ fn add_oldest(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- lanes_of_gas_admins
-             select s.service_id, s.created_at, s.last_error
-             from {x} join lanes s on s.service_id = x.service_id
-             where s.batch_seq is not null order by s.service_id, s.created_at",
-        )
-        .rows(service_rows(services));
-    for row in connection.load::<OldestRow>(&statement)? {
-        if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?)
+    let rows: Vec<(String, i64, Option<String>)> = connection.load_row_tuples(
+        "-- lanes_of_gas_admins
+         select s.service_id, s.created_at, s.last_error
+         from {x} join lanes s on s.service_id = x.service_id
+         where s.batch_seq is not null order by s.service_id, s.created_at",
+        service_rows(services),
+    )?;
+    for (service, created_at, last_error) in rows {
+        if let Some(queue) = queues.get_mut(&service_id(&service)?)
             && queue.oldest_scheduled_at.is_none()
         {
-            queue.oldest_scheduled_at = Some(Timestamp::from_micros(row.created_at));
-            queue.last_error = row.last_error;
+            queue.oldest_scheduled_at = Some(Timestamp::from_micros(created_at));
+            queue.last_error = last_error;
         }
     }
     Ok(())
@@ -275,37 +264,21 @@ fn add_last_failures(
     services: &[ServiceId],
     queues: &mut Queues,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- last_failures
-             select f.service_id, f.pool, f.failed_at, w.withdrawal_id, r.error_message as reason
-             from {x} join last_failures f on f.service_id = x.service_id
-                 join withdrawals w on w.seq = f.withdrawal_seq
-                 left join transaction_receipts r on r.batch_seq = f.batch_seq and r.position = 0
-             order by f.service_id, f.pool",
-        )
-        .rows(service_rows(services));
-    for row in connection.load::<FailureRow>(&statement)? {
+    let rows: Vec<FailureRow> = connection.load_rows(
+        "-- last_failures
+         select f.service_id, f.pool, f.failed_at, w.withdrawal_id, r.error_message as reason
+         from {x} join last_failures f on f.service_id = x.service_id
+             join withdrawals w on w.seq = f.withdrawal_seq
+             left join transaction_receipts r on r.batch_seq = f.batch_seq and r.position = 0
+         order by f.service_id, f.pool",
+        service_rows(services),
+    )?;
+    for row in rows {
         if let Some(queue) = queues.get_mut(&service_id(&row.service_id)?) {
             queue.last_failures.push(row.into_failure()?);
         }
     }
     Ok(())
-}
-
-result_row! {
-    struct OpenWithdrawalsRow {
-        service_id: String,
-        open: i64,
-    }
-}
-
-result_row! {
-    struct OldestRow {
-        service_id: String,
-        created_at: i64,
-        last_error: Option<String>,
-    }
 }
 
 result_row! {

@@ -117,22 +117,18 @@ fn end_withdrawals(connection: &mut Connection, ended: &[&EndedBatch]) -> Result
     if ended.is_empty() {
         return Ok(());
     }
-    let statement = connection
-        .statement(
-            "-- end_withdrawals
-             update withdrawals as w
-             set list_state = coalesce(
-                 (select case n.pool_withdrawal_id when '' then 'OPEN' else 'COMMITTED' end
-                  from account_nonces n where n.withdrawal_seq = w.seq and n.outcome = 'WITHDRAWN'),
-                 x.dlt_status)
-             from {x} where w.batch_seq = x.batch_seq",
-        )
-        .rows(
-            Rows::default()
-                .long("batch_seq", ended.iter().map(|(seq, _)| *seq))
-                .text("dlt_status", ended.iter().map(|(_, status)| *status)),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- end_withdrawals
+         update withdrawals as w
+         set list_state = coalesce(
+             (select case n.pool_withdrawal_id when '' then 'OPEN' else 'COMMITTED' end
+              from account_nonces n where n.withdrawal_seq = w.seq and n.outcome = 'WITHDRAWN'),
+             x.dlt_status)
+         from {x} where w.batch_seq = x.batch_seq",
+        Rows::default()
+            .long("batch_seq", ended.iter().map(|(seq, _)| *seq))
+            .text("dlt_status", ended.iter().map(|(_, status)| *status)),
+    )
 }
 
 /// Records the failures among withdrawals whose batches have just ended. Their amounts are subtracted from the sums of
@@ -166,28 +162,24 @@ fn failed_withdrawals(
     connection: &mut Connection,
     batches: &[i64],
 ) -> Result<Vec<FailedWithdrawalRow>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- failed_withdrawals
-             select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at
-             from {x} join withdrawals w on w.batch_seq = x.batch_seq",
-        )
-        .rows(Rows::default().long("batch_seq", batches.iter().copied()));
-    connection.load(&statement)
+    connection.load_rows(
+        "-- failed_withdrawals
+         select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at
+         from {x} join withdrawals w on w.batch_seq = x.batch_seq",
+        Rows::default().long("batch_seq", batches.iter().copied()),
+    )
 }
 
 fn mark_not_counted(
     connection: &mut Connection,
     failed: &[FailedWithdrawalRow],
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- mark_not_counted
-             update withdrawals as w set counted_at = null
-             from {x} where w.seq = x.withdrawal_seq",
-        )
-        .rows(Rows::default().long("withdrawal_seq", failed.iter().map(|row| row.withdrawal_seq)));
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- mark_not_counted
+         update withdrawals as w set counted_at = null
+         from {x} where w.seq = x.withdrawal_seq",
+        Rows::default().long("withdrawal_seq", failed.iter().map(|row| row.withdrawal_seq)),
+    )
 }
 
 fn write_last_failures(
@@ -198,25 +190,21 @@ fn write_last_failures(
     // There is one row per pool, because a statement may change a row only once.
     let last: BTreeMap<(&str, &str), &FailedWithdrawalRow> =
         failed.iter().map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
-    let statement = connection
-        .statement(
-            "-- write_last_failures
-             insert into last_failures (service_id, pool, withdrawal_seq, batch_seq, failed_at)
-             select service_id, pool, withdrawal_seq, batch_seq, failed_at
-             from {x} where true order by service_id, pool
-             on conflict (service_id, pool) do update
-             set withdrawal_seq = excluded.withdrawal_seq, batch_seq = excluded.batch_seq,
-                 failed_at = excluded.failed_at",
-        )
-        .rows(
-            Rows::default()
-                .text("service_id", last.keys().map(|(service_id, _)| *service_id))
-                .text("pool", last.keys().map(|(_, pool)| *pool))
-                .long("withdrawal_seq", last.values().map(|row| row.withdrawal_seq))
-                .long("batch_seq", last.values().map(|row| row.batch_seq))
-                .long("failed_at", last.values().map(|_| now.as_micros())),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- write_last_failures
+         insert into last_failures (service_id, pool, withdrawal_seq, batch_seq, failed_at)
+         select service_id, pool, withdrawal_seq, batch_seq, failed_at
+         from {x} where true order by service_id, pool
+         on conflict (service_id, pool) do update
+         set withdrawal_seq = excluded.withdrawal_seq, batch_seq = excluded.batch_seq,
+             failed_at = excluded.failed_at",
+        Rows::default()
+            .text("service_id", last.keys().map(|(service_id, _)| *service_id))
+            .text("pool", last.keys().map(|(_, pool)| *pool))
+            .long("withdrawal_seq", last.values().map(|row| row.withdrawal_seq))
+            .long("batch_seq", last.values().map(|row| row.batch_seq))
+            .long("failed_at", last.values().map(|_| now.as_micros())),
+    )
 }
 
 result_row! {
@@ -249,29 +237,25 @@ fn withdrawals_of_events(
     }
     named.sort_unstable();
     named.dedup();
-    let statement = connection
-        .statement(
-            "-- withdrawals_of_events
-             select x.batch_id, w.withdrawal_id, w.pool, w.amount, (
-                 select (
-                     select k.hash from signed_transactions k
-                     where k.service_id = n.service_id and k.nonce = n.nonce and not k.is_filler
-                     order by k.max_fee desc, k.position desc limit 1)
-                 from account_nonces n
-                 where n.withdrawal_seq = w.seq and coalesce(n.outcome, '') <> 'USED_ELSEWHERE'
-                     and (n.generation = x.generation
-                         or (n.generation < x.generation and n.outcome is null))
-                 order by n.nonce desc limit 1) as hash
-             from {x} join withdrawals w on w.withdrawal_id = x.withdrawal_id",
-        )
-        .rows(
-            Rows::default()
-                .bytes("batch_id", named.iter().map(|(batch_id, ..)| *batch_id))
-                .bytes("withdrawal_id", named.iter().map(|(_, id, _)| &id.as_bytes()[..]))
-                .long("generation", named.iter().map(|(.., generation)| i64::from(*generation)))
-                .in_chunks(),
-        );
-    let rows: Vec<WithdrawalEventRow> = connection.load(&statement)?;
+    let rows: Vec<WithdrawalEventRow> = connection.load_rows(
+        "-- withdrawals_of_events
+         select x.batch_id, w.withdrawal_id, w.pool, w.amount, (
+             select (
+                 select k.hash from signed_transactions k
+                 where k.service_id = n.service_id and k.nonce = n.nonce and not k.is_filler
+                 order by k.max_fee desc, k.position desc limit 1)
+             from account_nonces n
+             where n.withdrawal_seq = w.seq and coalesce(n.outcome, '') <> 'USED_ELSEWHERE'
+                 and (n.generation = x.generation
+                     or (n.generation < x.generation and n.outcome is null))
+             order by n.nonce desc limit 1) as hash
+         from {x} join withdrawals w on w.withdrawal_id = x.withdrawal_id",
+        Rows::default()
+            .bytes("batch_id", named.iter().map(|(batch_id, ..)| *batch_id))
+            .bytes("withdrawal_id", named.iter().map(|(_, id, _)| &id.as_bytes()[..]))
+            .long("generation", named.iter().map(|(.., generation)| i64::from(*generation)))
+            .in_chunks(),
+    )?;
     rows.into_iter().map(WithdrawalEventRow::read).collect()
 }
 

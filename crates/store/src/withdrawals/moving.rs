@@ -200,37 +200,29 @@ fn write_moved(
     movable: &[Movable],
     batch_seqs: Vec<i64>,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- move_withdrawals
-             update withdrawals as w
-             set service_id = x.service_id, generation = x.generation, batch_seq = x.batch_seq
-             from {x} where w.seq = x.withdrawal_seq",
-        )
-        .rows(
-            Rows::default()
-                .long("withdrawal_seq", movable.iter().map(|movable| movable.withdrawal_seq))
-                .text("service_id", movable.iter().map(|movable| movable.to.as_str()))
-                .long("generation", movable.iter().map(|movable| i64::from(movable.generation) + 1))
-                .long("batch_seq", batch_seqs),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- move_withdrawals
+         update withdrawals as w
+         set service_id = x.service_id, generation = x.generation, batch_seq = x.batch_seq
+         from {x} where w.seq = x.withdrawal_seq",
+        Rows::default()
+            .long("withdrawal_seq", movable.iter().map(|movable| movable.withdrawal_seq))
+            .text("service_id", movable.iter().map(|movable| movable.to.as_str()))
+            .long("generation", movable.iter().map(|movable| i64::from(movable.generation) + 1))
+            .long("batch_seq", batch_seqs),
+    )
 }
 
 /// Detaches nonces of the former gas admin that did not pay from the withdrawals, because the next nonce belongs to
 /// another account and may be lower.
 fn detach_nonces(connection: &mut Connection, movable: &[Movable]) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- detach_nonces
-             update account_nonces as n set withdrawal_seq = null, generation = null
-             from {x} where n.withdrawal_seq = x.withdrawal_seq",
-        )
-        .rows(
-            Rows::default()
-                .long("withdrawal_seq", movable.iter().map(|movable| movable.withdrawal_seq)),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- detach_nonces
+         update account_nonces as n set withdrawal_seq = null, generation = null
+         from {x} where n.withdrawal_seq = x.withdrawal_seq",
+        Rows::default()
+            .long("withdrawal_seq", movable.iter().map(|movable| movable.withdrawal_seq)),
+    )
 }
 
 /// Open withdrawals of one gas admin, in order.

@@ -9,14 +9,14 @@ use grid_batch_withdrawals::{NonceUse, WithdrawalId};
 
 use super::{
     nonces::{NewNonce, find_payment, highest_nonce, insert_nonces},
-    rows::{load_number, load_numbers, may_be_paid, to_stored, whole},
+    rows::{load_number, may_be_paid, to_stored, whole},
     settle::{decide_paid, insert_elsewhere},
 };
 use crate::{
     batch::lock_services,
     operator::try_again,
     sql::{
-        Connection, Store, StoreError,
+        Connection, Statement, Store, StoreError,
         rows::batch_id,
         schema::{lanes, services},
     },
@@ -191,18 +191,17 @@ fn close_undecided(
     first: u64,
     last: u64,
 ) -> Result<usize, StoreError> {
-    let statement = connection
-        .statement(
-            "-- close_undecided_nonces
-             update account_nonces
-             set outcome = 'USED_ELSEWHERE', undecided = false,
-                 note = 'an operator decided that it was used for no open withdrawal'
-             where service_id = ? and nonce >= ? and nonce <= ?
-                 and coalesce(outcome, '') = '' and undecided",
-        )
-        .text(service_id.as_str())
-        .long(to_stored("nonce", first)?)
-        .long(to_stored("nonce", last)?);
+    let statement = Statement::new(
+        "-- close_undecided_nonces
+         update account_nonces
+         set outcome = 'USED_ELSEWHERE', undecided = false,
+             note = 'an operator decided that it was used for no open withdrawal'
+         where service_id = ? and nonce >= ? and nonce <= ?
+             and coalesce(outcome, '') = '' and undecided",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", first)?)
+    .long(to_stored("nonce", last)?);
     connection.execute(&statement)
 }
 
@@ -214,7 +213,7 @@ fn end_as_not_paid(
     last: u64,
 ) -> Result<usize, StoreError> {
     let (first, last) = (to_stored("nonce", first)?, to_stored("nonce", last)?);
-    let withdraw = connection.statement(
+    let withdraw = Statement::new(
         "-- withdraw_payments
          update account_nonces
          set outcome = 'USED_ELSEWHERE', pool_withdrawal_id = null
@@ -229,7 +228,8 @@ fn end_as_not_paid(
         return Ok(0);
     }
     // Among withdrawals whose batches have ended, only these have no end.
-    let end = connection.statement("-- end_as_not_paid
+    let end = Statement::new(
+        "-- end_as_not_paid
          update withdrawals set list_state = 'INVALID'
          where seq in (select n.withdrawal_seq from account_nonces n
                        where n.service_id = ? and n.nonce >= ? and n.nonce <= ?
@@ -247,17 +247,16 @@ fn first_with_withdrawal(
     service_id: &ServiceId,
     from: u64,
 ) -> Result<Option<u64>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- first_signed_nonce
-             select min(n.nonce) as number from account_nonces n
-             where n.service_id = ? and n.nonce >= ?
-                 and (n.withdrawal_seq is not null or exists (
-                     select 1 from signed_transactions k
-                     where k.service_id = n.service_id and k.nonce = n.nonce))",
-        )
-        .text(service_id.as_str())
-        .long(to_stored("nonce", from)?);
+    let statement = Statement::new(
+        "-- first_signed_nonce
+         select min(n.nonce) as number from account_nonces n
+         where n.service_id = ? and n.nonce >= ?
+             and (n.withdrawal_seq is not null or exists (
+                 select 1 from signed_transactions k
+                 where k.service_id = n.service_id and k.nonce = n.nonce))",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", from)?);
     load_number(connection, &statement)?.map(whole).transpose()
 }
 
@@ -267,16 +266,15 @@ fn stored_between(
     first: u64,
     last: u64,
 ) -> Result<Vec<u64>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- stored_nonces
-             select n.nonce as number from account_nonces n
-             where n.service_id = ? and n.nonce >= ? and n.nonce <= ? order by n.nonce",
-        )
-        .text(service_id.as_str())
-        .long(to_stored("nonce", first)?)
-        .long(to_stored("nonce", last)?);
-    load_numbers(connection, &statement)?.into_iter().map(whole).collect()
+    let statement = Statement::new(
+        "-- stored_nonces
+         select n.nonce as number from account_nonces n
+         where n.service_id = ? and n.nonce >= ? and n.nonce <= ? order by n.nonce",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", first)?)
+    .long(to_stored("nonce", last)?);
+    connection.load_column::<i64>(&statement)?.into_iter().map(whole).collect()
 }
 
 /// Records that an operator requested to fill these nonces, so that they do not count as missing.
@@ -286,16 +284,15 @@ fn note_filled(
     first: u64,
     last: u64,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- note_filled_nonces
-             update account_nonces set note = 'an operator decided that it is filled'
-             where service_id = ? and nonce >= ? and nonce <= ?
-                 and withdrawal_seq is null and coalesce(outcome, '') = '' and not undecided",
-        )
-        .text(service_id.as_str())
-        .long(to_stored("nonce", first)?)
-        .long(to_stored("nonce", last)?);
+    let statement = Statement::new(
+        "-- note_filled_nonces
+         update account_nonces set note = 'an operator decided that it is filled'
+         where service_id = ? and nonce >= ? and nonce <= ?
+             and withdrawal_seq is null and coalesce(outcome, '') = '' and not undecided",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", first)?)
+    .long(to_stored("nonce", last)?);
     connection.execute(&statement).map(drop)
 }
 
@@ -305,12 +302,11 @@ fn remove_nonces(
     service_id: &ServiceId,
     from: u64,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- remove_nonces
-             delete from account_nonces where service_id = ? and nonce >= ?",
-        )
-        .text(service_id.as_str())
-        .long(to_stored("nonce", from)?);
+    let statement = Statement::new(
+        "-- remove_nonces
+         delete from account_nonces where service_id = ? and nonce >= ?",
+    )
+    .text(service_id.as_str())
+    .long(to_stored("nonce", from)?);
     connection.execute(&statement).map(drop)
 }

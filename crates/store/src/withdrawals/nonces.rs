@@ -12,19 +12,18 @@ use super::{
 };
 use crate::{
     batch::{lock_lanes, lock_services},
-    sql::{Connection, Rows, StoreError, result_row},
+    sql::{Connection, Rows, Statement, StoreError, result_row},
 };
 
 pub(super) fn highest_nonce(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Option<u64>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- highest_nonce
-             select max(n.nonce) as number from account_nonces n where n.service_id = ?",
-        )
-        .text(service_id.as_str());
+    let statement = Statement::new(
+        "-- highest_nonce
+         select max(n.nonce) as number from account_nonces n where n.service_id = ?",
+    )
+    .text(service_id.as_str());
     load_number(connection, &statement)?.map(whole).transpose()
 }
 
@@ -56,22 +55,18 @@ pub(super) fn insert_nonces(
     let numbers = nonces.iter().map(|it| to_stored("nonce", it.nonce));
     let numbers = numbers.collect::<Result<Vec<i64>, _>>()?;
     let owners = || nonces.iter().map(|it| it.owner);
-    let statement = connection
-        .statement(
-            "-- insert_nonce
-             insert into account_nonces
-                 (service_id, nonce, withdrawal_seq, generation, assigned_at)
-             select service_id, nonce, withdrawal_seq, generation, assigned_at from {x}",
-        )
-        .rows(
-            Rows::default()
-                .text("service_id", nonces.iter().map(|_| service_id.as_str()))
-                .long("nonce", numbers)
-                .optional_long("withdrawal_seq", owners().map(|owner| owner.map(|(seq, _)| seq)))
-                .optional_long("generation", owners().map(|owner| owner.map(|(_, it)| it.into())))
-                .long("assigned_at", nonces.iter().map(|_| now.as_micros())),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- insert_nonce
+         insert into account_nonces
+             (service_id, nonce, withdrawal_seq, generation, assigned_at)
+         select service_id, nonce, withdrawal_seq, generation, assigned_at from {x}",
+        Rows::default()
+            .text("service_id", nonces.iter().map(|_| service_id.as_str()))
+            .long("nonce", numbers)
+            .optional_long("withdrawal_seq", owners().map(|owner| owner.map(|(seq, _)| seq)))
+            .optional_long("generation", owners().map(|owner| owner.map(|(_, it)| it.into())))
+            .long("assigned_at", nonces.iter().map(|_| now.as_micros())),
+    )
 }
 
 /// The payment to sign for, if the batch is with the submitter in this attempt. The account is locked until the end of
@@ -94,15 +89,14 @@ pub(super) fn find_payment(
     service_id: &ServiceId,
     batch_id: &ItemId,
 ) -> Result<Option<StoredPayment>, StoreError> {
-    let statement = connection
-        .statement(format!(
-            "-- payment
-             select {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}
-             from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
-             where b.batch_id = ? and b.service_id = ?"
-        ))
-        .bytes(batch_id.as_bytes())
-        .text(service_id.as_str());
+    let statement = Statement::new(format!(
+        "-- payment
+         select {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}
+         from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
+         where b.batch_id = ? and b.service_id = ?"
+    ))
+    .bytes(batch_id.as_bytes())
+    .text(service_id.as_str());
     let rows: Vec<PaymentRow> = connection.load(&statement)?;
     let Some(row) = rows.into_iter().next() else { return Ok(None) };
     let mut transactions = match row.nonce_key() {
@@ -118,15 +112,14 @@ pub(super) fn may_pay(
     service_id: &ServiceId,
     nonce: i64,
 ) -> Result<Option<bool>, StoreError> {
-    let statement = connection
-        .statement(format!(
-            "-- may_pay
-             select {MAY_PAY} and (n.outcome is not null or w.cancelled_at is null) as may_pay
-             from account_nonces n {WITH_CURRENT_BATCH}
-             where n.service_id = ? and n.nonce = ?"
-        ))
-        .text(service_id.as_str())
-        .long(nonce);
+    let statement = Statement::new(format!(
+        "-- may_pay
+         select {MAY_PAY} and (n.outcome is not null or w.cancelled_at is null) as may_pay
+         from account_nonces n {WITH_CURRENT_BATCH}
+         where n.service_id = ? and n.nonce = ?"
+    ))
+    .text(service_id.as_str())
+    .long(nonce);
     Ok(connection.load_column(&statement)?.into_iter().next())
 }
 
@@ -134,20 +127,19 @@ pub(super) fn stored_nonces(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Vec<UnsettledNonce>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- unsettled_nonces
-             select n.nonce, n.undecided, n.note, k.hash,
-                 (n.withdrawal_seq is null and not n.undecided and n.note is not null) as to_fill
-             from account_nonces n
-             left join withdrawals w on w.seq = n.withdrawal_seq
-             left join batches b on b.seq = w.batch_seq
-             left join signed_transactions k on k.service_id = n.service_id and k.nonce = n.nonce
-             where n.service_id = ? and coalesce(n.outcome, '') = ''
-                 and (n.undecided or n.withdrawal_seq is null or b.dlt_status is not null)
-             order by n.nonce, k.position",
-        )
-        .text(service_id.as_str());
+    let statement = Statement::new(
+        "-- unsettled_nonces
+         select n.nonce, n.undecided, n.note, k.hash,
+             (n.withdrawal_seq is null and not n.undecided and n.note is not null) as to_fill
+         from account_nonces n
+         left join withdrawals w on w.seq = n.withdrawal_seq
+         left join batches b on b.seq = w.batch_seq
+         left join signed_transactions k on k.service_id = n.service_id and k.nonce = n.nonce
+         where n.service_id = ? and coalesce(n.outcome, '') = ''
+             and (n.undecided or n.withdrawal_seq is null or b.dlt_status is not null)
+         order by n.nonce, k.position",
+    )
+    .text(service_id.as_str());
     let rows: Vec<UnsettledRow> = connection.load(&statement)?;
     let mut nonces: Vec<UnsettledNonce> = Vec::new();
     for row in rows {
@@ -179,14 +171,13 @@ pub(super) fn has_undecided_nonce(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<bool, StoreError> {
-    let statement = connection
-        .statement(
-            "-- has_undecided_nonce
-             select n.nonce as number from account_nonces n
-             where n.service_id = ? and coalesce(n.outcome, '') = '' and n.undecided
-             order by n.nonce limit 1",
-        )
-        .text(service_id.as_str());
+    let statement = Statement::new(
+        "-- has_undecided_nonce
+         select n.nonce as number from account_nonces n
+         where n.service_id = ? and coalesce(n.outcome, '') = '' and n.undecided
+         order by n.nonce limit 1",
+    )
+    .text(service_id.as_str());
     Ok(load_number(connection, &statement)?.is_some())
 }
 
@@ -194,11 +185,10 @@ pub(super) fn pools_of(
     connection: &mut Connection,
     service_id: &ServiceId,
 ) -> Result<Vec<String>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- pools
-             select distinct w.pool from withdrawals w where w.service_id = ? order by w.pool",
-        )
-        .text(service_id.as_str());
+    let statement = Statement::new(
+        "-- pools
+         select distinct w.pool from withdrawals w where w.service_id = ? order by w.pool",
+    )
+    .text(service_id.as_str());
     connection.load_column(&statement)
 }

@@ -1,17 +1,14 @@
 //! The amounts that were scheduled from each pool, in steps of ten minutes, so that the sum of a day is read from few
 //! rows, however many withdrawals there were.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{
     Amount, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits,
 };
 
-use crate::sql::{Connection, Rows, StoreError, result_row};
+use crate::sql::{Connection, Rows, Statement, StoreError, claim_handle::micros};
 
 /// The sums of some pools. Those of the present step are locked until the end of the
 /// transaction.
@@ -94,10 +91,6 @@ pub(crate) fn step_of(now: Timestamp) -> i64 {
     now.as_micros().div_euclid(step) * step
 }
 
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-}
-
 /// The sums of the pools in the last 24 hours.
 pub(crate) fn sums_of_day(
     connection: &mut Connection,
@@ -139,16 +132,16 @@ fn lock_sums(
     keys: &[SumKey<'_>],
 ) -> Result<BTreeMap<OwnedSumKey, Amount>, StoreError> {
     let lock = connection.dialect().locking("for update of p");
-    let statement = connection
-        .statement(format!(
+    let rows: Vec<(String, i64, String)> = connection.load_row_tuples(
+        format!(
             "-- lock_payment_sums
              select p.pool, p.started_at, p.amount
              from {{x}} join payment_sums p on p.pool = x.pool and p.started_at = x.started_at
              order by p.pool, p.started_at {lock}"
-        ))
-        .rows(key_rows(keys.iter().copied()));
-    let rows: Vec<SumRow> = connection.load(&statement)?;
-    rows.into_iter().map(|row| Ok(((row.pool.clone(), row.started_at), row.amount()?))).collect()
+        ),
+        key_rows(keys.iter().copied()),
+    )?;
+    rows.into_iter().map(|(pool, step, sum)| Ok(((pool, step), amount(&sum)?))).collect()
 }
 
 fn sums_since(
@@ -157,21 +150,17 @@ fn sums_since(
     since: i64,
     before: i64,
 ) -> Result<Vec<(String, Amount)>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- payment_sums_since
-             select p.pool, p.started_at, p.amount
-             from {x} join payment_sums p on p.pool = x.pool
-                 and p.started_at >= x.since and p.started_at < x.before",
-        )
-        .rows(
-            Rows::default()
-                .text("pool", pools.iter().copied())
-                .long("since", pools.iter().map(|_| since))
-                .long("before", pools.iter().map(|_| before)),
-        );
-    let rows: Vec<SumRow> = connection.load(&statement)?;
-    rows.into_iter().map(|row| Ok((row.pool.clone(), row.amount()?))).collect()
+    let rows: Vec<(String, i64, String)> = connection.load_row_tuples(
+        "-- payment_sums_since
+         select p.pool, p.started_at, p.amount
+         from {x} join payment_sums p on p.pool = x.pool
+             and p.started_at >= x.since and p.started_at < x.before",
+        Rows::default()
+            .text("pool", pools.iter().copied())
+            .long("since", pools.iter().map(|_| since))
+            .long("before", pools.iter().map(|_| before)),
+    )?;
+    rows.into_iter().map(|(pool, _, sum)| Ok((pool, amount(&sum)?))).collect()
 }
 
 fn update_sums(
@@ -179,17 +168,13 @@ fn update_sums(
     sums: &BTreeMap<OwnedSumKey, Amount>,
 ) -> Result<(), StoreError> {
     let amounts: Vec<String> = sums.values().map(ToString::to_string).collect();
-    let statement = connection
-        .statement(
-            "-- update_payment_sums
-             update payment_sums as p set amount = x.amount
-             from {x} where p.pool = x.pool and p.started_at = x.started_at",
-        )
-        .rows(
-            key_rows(sums.keys().map(|(pool, step)| (pool.as_str(), *step)))
-                .text("amount", amounts.iter().map(String::as_str)),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- update_payment_sums
+         update payment_sums as p set amount = x.amount
+         from {x} where p.pool = x.pool and p.started_at = x.started_at",
+        key_rows(sums.keys().map(|(pool, step)| (pool.as_str(), *step)))
+            .text("amount", amounts.iter().map(String::as_str)),
+    )
 }
 
 /// Stores the sums of a step that has just begun, unless another transaction has done so, and removes expired sums of
@@ -199,23 +184,20 @@ fn begin_step(
     keys: &[SumKey<'_>],
     expired_before: i64,
 ) -> Result<(), StoreError> {
-    let begin = connection
-        .statement(
-            "-- begin_payment_sums
-             insert into payment_sums (pool, started_at, amount)
-             select pool, started_at, '0' from {x} where true order by pool
-             on conflict do nothing",
-        )
-        .rows(key_rows(keys.iter().copied()));
-    connection.execute(&begin)?;
-    let remove = connection
-        .statement(
-            "-- remove_payment_sums
-             delete from payment_sums
-             where pool in (select x.pool from {x}) and started_at < ?",
-        )
-        .long(expired_before)
-        .rows(Rows::default().text("pool", keys.iter().map(|(pool, _)| *pool)));
+    connection.execute_rows(
+        "-- begin_payment_sums
+         insert into payment_sums (pool, started_at, amount)
+         select pool, started_at, '0' from {x} where true order by pool
+         on conflict do nothing",
+        key_rows(keys.iter().copied()),
+    )?;
+    let remove = Statement::new(
+        "-- remove_payment_sums
+         delete from payment_sums
+         where pool in (select x.pool from {x}) and started_at < ?",
+    )
+    .long(expired_before)
+    .rows(Rows::default().text("pool", keys.iter().map(|(pool, _)| *pool)));
     connection.execute(&remove).map(drop)
 }
 
@@ -225,16 +207,6 @@ fn key_rows<'a>(keys: impl Iterator<Item = SumKey<'a>> + Clone) -> Rows<'a> {
         .long("started_at", keys.map(|(_, step)| step))
 }
 
-result_row! {
-    struct SumRow {
-        pool: String,
-        started_at: i64,
-        amount: String,
-    }
-}
-
-impl SumRow {
-    fn amount(&self) -> Result<Amount, StoreError> {
-        self.amount.parse().map_err(StoreError::corrupt)
-    }
+fn amount(sum: &str) -> Result<Amount, StoreError> {
+    sum.parse().map_err(StoreError::corrupt)
 }

@@ -8,13 +8,13 @@ use grid_batch_core::queries::WaitReason;
 use grid_batch_core::queue::Ahead;
 use grid_batch_core::{ServiceId, Timestamp};
 
-use super::{rows::load_numbers, schema::withdrawals};
+use super::schema::withdrawals;
 use crate::{
     batch::begin_waiting_holds,
     operator::load_open_times,
     scheduling::{InstalledRow, NextBatch, install_in_lanes, make_lanes},
     sql::{
-        Connection, Rows, StoreError,
+        Connection, Rows, Statement, StoreError,
         query::{BatchRecord, lane_holds_batch},
         result_row,
         rows::{AHEAD, ServiceRow, is_ready, service_rows},
@@ -28,14 +28,12 @@ pub(super) fn fill_beside_parked<'a>(
     services: impl IntoIterator<Item = &'a ServiceId>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- services_with_parked_pools
-             select distinct s.service_id
-             from {x} join lanes s on s.service_id = x.service_id where s.pool_parked",
-        )
-        .rows(service_rows(services));
-    let rows: Vec<ServiceRow> = connection.load(&statement)?;
+    let rows: Vec<ServiceRow> = connection.load_rows(
+        "-- services_with_parked_pools
+         select distinct s.service_id
+         from {x} join lanes s on s.service_id = x.service_id where s.pool_parked",
+        service_rows(services),
+    )?;
     let services = rows.iter().map(ServiceRow::read).collect::<Result<_, _>>()?;
     fill_by_pool(connection, &services, now).map(drop)
 }
@@ -101,12 +99,11 @@ fn make_lanes_by_pool(
     lanes: &[i32],
 ) -> Result<(), StoreError> {
     make_lanes(connection, service_id, lanes)?;
-    let mark = connection
-        .statement(
-            "-- mark_lanes_by_pool
-             update lanes set by_pool = true where service_id = ?",
-        )
-        .text(service_id.as_str());
+    let mark = Statement::new(
+        "-- mark_lanes_by_pool
+         update lanes set by_pool = true where service_id = ?",
+    )
+    .text(service_id.as_str());
     connection.execute(&mark).map(drop)
 }
 
@@ -116,17 +113,16 @@ fn load_lanes(
     now: Timestamp,
 ) -> Result<Vec<PoolLaneRow>, StoreError> {
     let (is_due, has_nonce) = (is_ready("s"), has_open_nonce("s.batch_seq"));
-    let statement = connection
-        .statement(format!(
-            "-- lanes_of_pools
-             select s.lane, s.batch_seq, s.created_at, s.pool_parked, ({is_due}) as is_due,
-                 {has_nonce} as has_nonce,
-                 (select w.pool from withdrawals w where w.batch_seq = s.batch_seq) as pool
-             from lanes s where s.service_id = ? order by s.service_id, s.lane"
-        ))
-        .long(/* next_try_at */ now.as_micros())
-        .long(/* since */ now.as_micros().saturating_add(AHEAD))
-        .text(service_id.as_str());
+    let statement = Statement::new(format!(
+        "-- lanes_of_pools
+         select s.lane, s.batch_seq, s.created_at, s.pool_parked, ({is_due}) as is_due,
+             {has_nonce} as has_nonce,
+             (select w.pool from withdrawals w where w.batch_seq = s.batch_seq) as pool
+         from lanes s where s.service_id = ? order by s.service_id, s.lane"
+    ))
+    .long(/* next_try_at */ now.as_micros())
+    .long(/* since */ now.as_micros().saturating_add(AHEAD))
+    .text(service_id.as_str());
     connection.load(&statement)
 }
 
@@ -139,7 +135,7 @@ pub(super) fn load_first_open(
     service_id: &ServiceId,
 ) -> Result<Vec<FirstOpenRow>, StoreError> {
     let has_nonce = has_open_nonce("b.seq");
-    let statement = connection.statement(format!(
+    let statement = Statement::new(format!(
             "-- first_open_of_pools
              with recursive pools (pool) as (
                  select min(w.pool) from withdrawals w where w.service_id = ? and w.list_state = 'OPEN'
@@ -254,12 +250,11 @@ pub(super) fn with_open_nonce(
     batch_seqs: &[i64],
 ) -> Result<BTreeSet<i64>, StoreError> {
     let has_nonce = has_open_nonce("x.batch_seq");
-    let statement = connection
-        .statement(format!(
-            "-- batches_with_nonces\n select x.batch_seq as number from {{x}} where {has_nonce}"
-        ))
-        .rows(Rows::default().long("batch_seq", batch_seqs.iter().copied()));
-    Ok(load_numbers(connection, &statement)?.into_iter().collect())
+    let statement = Statement::new(format!(
+        "-- batches_with_nonces\n select x.batch_seq as number from {{x}} where {has_nonce}"
+    ))
+    .rows(Rows::default().long("batch_seq", batch_seqs.iter().copied()));
+    Ok(connection.load_column::<i64>(&statement)?.into_iter().collect())
 }
 
 /// What is ahead of the open withdrawals of a gas admin that were stored at these times. `None`: its batches wait in

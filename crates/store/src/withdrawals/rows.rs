@@ -347,11 +347,3 @@ pub(super) fn load_number(
 ) -> Result<Option<i64>, StoreError> {
     Ok(connection.load_column::<Option<i64>>(statement)?.into_iter().flatten().next())
 }
-
-/// The numbers that a statement selects as `number`.
-pub(super) fn load_numbers(
-    connection: &mut Connection,
-    statement: &Statement<'_>,
-) -> Result<Vec<i64>, StoreError> {
-    Ok(connection.load_column::<Option<i64>>(statement)?.into_iter().flatten().collect())
-}

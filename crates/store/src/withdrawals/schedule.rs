@@ -106,14 +106,14 @@ fn find_withdrawals(
     withdrawals: &[&Withdrawal],
 ) -> Result<Vec<Withdrawal>, StoreError> {
     let ids = withdrawals.iter().map(|withdrawal| &withdrawal.id.as_bytes()[..]);
-    let statement = connection
-        .statement(format!(
+    let rows: Vec<WithdrawalRow> = connection.load_rows(
+        format!(
             "-- find_withdrawals
              select {WITHDRAWAL_COLUMNS}
              from {{x}} join withdrawals w on w.withdrawal_id = x.withdrawal_id"
-        ))
-        .rows(Rows::default().bytes("withdrawal_id", ids));
-    let rows: Vec<WithdrawalRow> = connection.load(&statement)?;
+        ),
+        Rows::default().bytes("withdrawal_id", ids),
+    )?;
     rows.into_iter().map(WithdrawalRow::into_withdrawal).collect()
 }
 
@@ -125,33 +125,29 @@ fn insert_withdrawals(
     counted_at: i64,
 ) -> Result<(), StoreError> {
     let new = || pairs.iter().map(|(withdrawal, _)| *withdrawal);
-    let statement = connection
-        .statement(
-            "-- insert_withdrawals
-             insert into withdrawals (withdrawal_id, service_id, kind, reward_id, pool,
-                 beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key)
-             select withdrawal_id, service_id, kind, reward_id, pool,
-                 beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key
-             from {x} order by created_at, service_id",
-        )
-        .rows(
-            Rows::default()
-                .bytes("withdrawal_id", new().map(|w| &w.id.as_bytes()[..]))
-                .text("service_id", new().map(|w| w.service_id.as_str()))
-                .text("kind", new().map(|w| w.kind.as_str()))
-                .optional_bytes(
-                    "reward_id",
-                    new().map(|w| w.reward_id.as_ref().map(|id| &id.as_bytes()[..])),
-                )
-                .text("pool", new().map(|w| w.pool.as_str()))
-                .text("beneficiary", new().map(|w| w.beneficiary.as_str()))
-                .text("amount", new().map(|w| w.amount.as_str()))
-                .long("batch_seq", inserted.iter().map(|(seq, _)| *seq))
-                .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
-                .long("counted_at", new().map(|_| counted_at))
-                .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref())),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- insert_withdrawals
+         insert into withdrawals (withdrawal_id, service_id, kind, reward_id, pool,
+             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key)
+         select withdrawal_id, service_id, kind, reward_id, pool,
+             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key
+         from {x} order by created_at, service_id",
+        Rows::default()
+            .bytes("withdrawal_id", new().map(|w| &w.id.as_bytes()[..]))
+            .text("service_id", new().map(|w| w.service_id.as_str()))
+            .text("kind", new().map(|w| w.kind.as_str()))
+            .optional_bytes(
+                "reward_id",
+                new().map(|w| w.reward_id.as_ref().map(|id| &id.as_bytes()[..])),
+            )
+            .text("pool", new().map(|w| w.pool.as_str()))
+            .text("beneficiary", new().map(|w| w.beneficiary.as_str()))
+            .text("amount", new().map(|w| w.amount.as_str()))
+            .long("batch_seq", inserted.iter().map(|(seq, _)| *seq))
+            .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
+            .long("counted_at", new().map(|_| counted_at))
+            .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref())),
+    )
 }
 
 fn batches<'p>(pairs: impl IntoIterator<Item = &'p Pair<'p>>) -> Vec<&'p NewBatch> {

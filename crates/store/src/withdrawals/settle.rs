@@ -12,29 +12,31 @@ use super::{
 };
 use crate::{
     batch::lock_services,
-    sql::{Connection, Rows, Store, StoreError, groups::LOCK_LIMIT, result_row, rows::storable},
+    sql::{
+        Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT, result_row,
+        rows::storable,
+    },
 };
 
 impl Store {
     /// The nonces for which it cannot be decided what the chain used them for, with the reasons.
     pub fn undecided_nonces(&self) -> Result<Vec<(ServiceId, UnsettledNonce)>, StoreError> {
         // Every service id is greater than the empty text.
-        let statement = self
-            .statement(
-                "-- undecided_nonces
-                 select n.service_id as account, n.nonce, n.note, n.foreign_hash as hash
-                 from account_nonces n
-                 where n.service_id > ? and coalesce(n.outcome, '') = '' and n.undecided
-                 union all
-                 select n.service_id as account, n.nonce, n.note, n.mined_hash as hash
-                 from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
-                 join batches b on b.seq = w.batch_seq
-                 where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
-                     and b.dlt_status is not null
-                 order by account, nonce",
-            )
-            .text("")
-            .text("");
+        let statement = Statement::new(
+            "-- undecided_nonces
+             select n.service_id as account, n.nonce, n.note, n.foreign_hash as hash
+             from account_nonces n
+             where n.service_id > ? and coalesce(n.outcome, '') = '' and n.undecided
+             union all
+             select n.service_id as account, n.nonce, n.note, n.mined_hash as hash
+             from account_nonces n join withdrawals w on w.seq = n.withdrawal_seq
+             join batches b on b.seq = w.batch_seq
+             where n.service_id > ? and n.pool_withdrawal_id = '' and w.list_state = 'OPEN'
+                 and b.dlt_status is not null
+             order by account, nonce",
+        )
+        .text("")
+        .text("");
         let rows: Vec<UndecidedRow> = self.pools.read()?.load(&statement)?;
         let read = |row: UndecidedRow| {
             let nonce = UnsettledNonce {
@@ -128,7 +130,8 @@ pub(super) fn adopt(
 /// Records an operator's decision that a withdrawal whose transaction succeeded without the event of the pool was made.
 /// `false`: its batch has not ended, or the decision was made before.
 fn end_as_paid(connection: &mut Connection, withdrawal_seq: i64) -> Result<bool, StoreError> {
-    let statement = connection.statement("-- end_as_paid
+    let statement = Statement::new(
+        "-- end_as_paid
          update withdrawals set list_state = 'COMMITTED'
          where seq = ? and list_state = 'OPEN'
              and (select b.dlt_status from batches b where b.seq = withdrawals.batch_seq) is not null",
@@ -203,20 +206,18 @@ pub(super) fn insert_settled(
     used_at: Timestamp,
 ) -> Result<(), StoreError> {
     let note = settled.note.map(storable);
-    let statement = connection.statement("-- insert_settled_nonce
+    connection.execute_rows(
+        "-- insert_settled_nonce
          insert into account_nonces
              (service_id, nonce, withdrawal_seq, generation, foreign_hash, note, outcome, undecided,
               assigned_at)
          select service_id, nonce, withdrawal_seq, generation, foreign_hash, note, outcome, undecided,
               assigned_at
          from {x}",
-    )
-    .rows(
         settled
             .rows(service_id, nonce, note.as_deref())
             .long("assigned_at", [used_at.as_micros()]),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 pub(super) fn update_settled(
@@ -226,17 +227,15 @@ pub(super) fn update_settled(
     settled: &SettledNonce<'_>,
 ) -> Result<(), StoreError> {
     let note = settled.note.map(storable);
-    let statement = connection
-        .statement(
-            "-- settle_nonce
-             update account_nonces as n
-             set withdrawal_seq = x.withdrawal_seq, generation = x.generation,
-                 foreign_hash = x.foreign_hash, note = x.note, outcome = x.outcome,
-                 undecided = x.undecided
-             from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
-        )
-        .rows(settled.rows(service_id, nonce, note.as_deref()));
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- settle_nonce
+         update account_nonces as n
+         set withdrawal_seq = x.withdrawal_seq, generation = x.generation,
+             foreign_hash = x.foreign_hash, note = x.note, outcome = x.outcome,
+             undecided = x.undecided
+         from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
+        settled.rows(service_id, nonce, note.as_deref()),
+    )
 }
 
 /// The withdrawal, if this nonce may be the one that pays it. Either it is open and has no other nonce with which it
@@ -247,22 +246,20 @@ pub(super) fn payable_owner(
     id: &WithdrawalId,
     nonce: i64,
 ) -> Result<Option<Owner>, StoreError> {
-    let statement = connection
-        .statement(
-            "-- payable_owner
-             select w.seq as withdrawal_seq, w.generation
-             from withdrawals w
-             join batches b on b.seq = w.batch_seq
-             left join account_nonces n on n.withdrawal_seq = w.seq
-                 and (n.outcome is null or n.outcome = 'WITHDRAWN')
-             where w.withdrawal_id = ? and w.service_id = ?
-                 and ((n.nonce is null and b.dlt_status is null) or n.nonce = ?)",
-        )
-        .bytes(id.as_bytes())
-        .text(service_id.as_str())
-        .long(nonce);
-    let rows: Vec<OwnerRow> = connection.load(&statement)?;
-    Ok(rows.first().map(|row| (row.withdrawal_seq, row.generation)))
+    let statement = Statement::new(
+        "-- payable_owner
+         select w.seq as withdrawal_seq, w.generation
+         from withdrawals w
+         join batches b on b.seq = w.batch_seq
+         left join account_nonces n on n.withdrawal_seq = w.seq
+             and (n.outcome is null or n.outcome = 'WITHDRAWN')
+         where w.withdrawal_id = ? and w.service_id = ?
+             and ((n.nonce is null and b.dlt_status is null) or n.nonce = ?)",
+    )
+    .bytes(id.as_bytes())
+    .text(service_id.as_str())
+    .long(nonce);
+    Ok(connection.load_tuples(&statement)?.into_iter().next())
 }
 
 pub(super) fn find_nonce(
@@ -271,16 +268,15 @@ pub(super) fn find_nonce(
     nonce: i64,
 ) -> Result<Option<StoredNonceRow>, StoreError> {
     let lock = connection.dialect().locking("for update of n");
-    let statement = connection
-        .statement(format!(
-            "-- find_nonce
-             select n.withdrawal_seq, n.generation, n.outcome, n.undecided, n.pool_withdrawal_id,
-                 coalesce((select w.list_state = 'OPEN' from withdrawals w
-                           where w.seq = n.withdrawal_seq), false) as is_of_open
-             from account_nonces n where n.service_id = ? and n.nonce = ? {lock}"
-        ))
-        .text(service_id.as_str())
-        .long(nonce);
+    let statement = Statement::new(format!(
+        "-- find_nonce
+         select n.withdrawal_seq, n.generation, n.outcome, n.undecided, n.pool_withdrawal_id,
+             coalesce((select w.list_state = 'OPEN' from withdrawals w
+                       where w.seq = n.withdrawal_seq), false) as is_of_open
+         from account_nonces n where n.service_id = ? and n.nonce = ? {lock}"
+    ))
+    .text(service_id.as_str())
+    .long(nonce);
     let rows: Vec<StoredNonceRow> = connection.load(&statement)?;
     Ok(rows.into_iter().next())
 }
@@ -304,12 +300,5 @@ impl StoredNonceRow {
 
     pub(super) fn owner(&self) -> Option<Owner> {
         self.withdrawal_seq.zip(self.generation)
-    }
-}
-
-result_row! {
-    struct OwnerRow {
-        withdrawal_seq: i64,
-        generation: i32,
     }
 }

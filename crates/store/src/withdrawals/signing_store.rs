@@ -37,7 +37,7 @@ use crate::{
     batch::lock_services,
     restored::CountedSend,
     sql::{
-        Rows, Store, StoreError,
+        Rows, Statement, Store, StoreError,
         error::SigningError,
         groups::LOCK_LIMIT,
         result_row,
@@ -243,23 +243,22 @@ impl SigningStore for Store {
         service_id: &ServiceId,
         nonce: u64,
     ) -> BatchResult<Vec<NewSignedTransaction>> {
-        let statement = self
-            .statement(format!(
-                "-- transactions_from
-                 select {SIGNED_COLUMNS}
-                 from account_nonces n
-                 join signed_transactions k on k.service_id = n.service_id and k.nonce = n.nonce
-                 {WITH_CURRENT_BATCH}
-                 where n.service_id = ? and n.nonce >= ?
-                     and k.position = (
-                         select o.position from signed_transactions o
-                         where o.service_id = n.service_id and o.nonce = n.nonce
-                         order by o.is_filler desc, o.max_fee desc, o.position desc limit 1)
-                     and (k.is_filler or {MAY_PAY})
-                 order by n.service_id, n.nonce"
-            ))
-            .text(service_id.as_str())
-            .long(to_stored("nonce", nonce)?);
+        let statement = Statement::new(format!(
+            "-- transactions_from
+             select {SIGNED_COLUMNS}
+             from account_nonces n
+             join signed_transactions k on k.service_id = n.service_id and k.nonce = n.nonce
+             {WITH_CURRENT_BATCH}
+             where n.service_id = ? and n.nonce >= ?
+                 and k.position = (
+                     select o.position from signed_transactions o
+                     where o.service_id = n.service_id and o.nonce = n.nonce
+                     order by o.is_filler desc, o.max_fee desc, o.position desc limit 1)
+                 and (k.is_filler or {MAY_PAY})
+             order by n.service_id, n.nonce"
+        ))
+        .text(service_id.as_str())
+        .long(to_stored("nonce", nonce)?);
         let rows: Vec<SignedRow> = self.pools.read()?.load(&statement)?;
         rows.into_iter().map(|row| Ok(row.into_transaction()?.signed)).collect()
     }
@@ -269,8 +268,7 @@ impl SigningStore for Store {
         service_id: &ServiceId,
         nonce: u64,
     ) -> BatchResult<Vec<FollowingPayment>> {
-        let statement = self
-            .statement(format!(
+        let statement = Statement::new(format!(
                 "-- open_payments_from
                  select {FOLLOWING_COLUMNS}, {WITHDRAWAL_COLUMNS}, {NONCE_COLUMNS}, {IS_RESTORED}
                  from account_nonces n
@@ -293,19 +291,18 @@ impl SigningStore for Store {
     fn mark_all_sent(&self, sent: &[([u8; 32], Option<String>)]) -> BatchResult<()> {
         let errors: Vec<_> = sent.iter().map(|(_, error)| error.as_deref().map(storable)).collect();
         let now = self.now().as_micros();
-        let statement = self
-            .statement(
-                "-- mark_sent
-                 update signed_transactions as k
-                 set sent_at = x.sent_at, last_error = x.last_error
-                 from {x} where k.hash = x.hash",
-            )
-            .rows(
-                Rows::default()
-                    .bytes("hash", sent.iter().map(|(hash, _)| &hash[..]))
-                    .long("sent_at", sent.iter().map(|_| now))
-                    .optional_text("last_error", errors.iter().map(Option::as_deref)),
-            );
+        let statement = Statement::new(
+            "-- mark_sent
+             update signed_transactions as k
+             set sent_at = x.sent_at, last_error = x.last_error
+             from {x} where k.hash = x.hash",
+        )
+        .rows(
+            Rows::default()
+                .bytes("hash", sent.iter().map(|(hash, _)| &hash[..]))
+                .long("sent_at", sent.iter().map(|_| now))
+                .optional_text("last_error", errors.iter().map(Option::as_deref)),
+        );
         let marked = self.pools.write()?.execute(&statement)?;
         match sent {
             [(hash, _)] if marked == 0 => {
@@ -319,21 +316,17 @@ impl SigningStore for Store {
     /// A note that is already stored is not written again.
     fn note(&self, service_id: &ServiceId, nonce: u64, note: Option<&str>) -> BatchResult<()> {
         let note = note.map(storable);
-        let statement = self
-            .statement(
-                "-- note
-                 update account_nonces as n set note = x.note from {x}
-                 where n.service_id = x.service_id and n.nonce = x.nonce
-                     and n.outcome is null and n.note is distinct from x.note",
-            )
-            .rows(
-                Rows::default()
-                    .text("service_id", [service_id.as_str()])
-                    .long("nonce", [to_stored("nonce", nonce)?])
-                    .optional_text("note", [note.as_deref()]),
-            );
-        self.pools.write()?.execute(&statement)?;
-        Ok(())
+        let rows = Rows::default()
+            .text("service_id", [service_id.as_str()])
+            .long("nonce", [to_stored("nonce", nonce)?])
+            .optional_text("note", [note.as_deref()]);
+        Ok(self.pools.write()?.execute_rows(
+            "-- note
+             update account_nonces as n set note = x.note from {x}
+             where n.service_id = x.service_id and n.nonce = x.nonce
+                 and n.outcome is null and n.note is distinct from x.note",
+            rows,
+        )?)
     }
 
     fn record_foreign_use(
@@ -342,30 +335,25 @@ impl SigningStore for Store {
         nonce: u64,
         hash: &[u8; 32],
     ) -> BatchResult<()> {
-        let statement = self
-            .statement(
-                "-- record_foreign_use
-                 update account_nonces as n set foreign_hash = x.foreign_hash from {x}
-                 where n.service_id = x.service_id and n.nonce = x.nonce
-                     and n.outcome is null and n.foreign_hash is distinct from x.foreign_hash",
-            )
-            .rows(
-                Rows::default()
-                    .text("service_id", [service_id.as_str()])
-                    .long("nonce", [to_stored("nonce", nonce)?])
-                    .bytes("foreign_hash", [&hash[..]]),
-            );
-        self.pools.write()?.execute(&statement)?;
-        Ok(())
+        let rows = Rows::default()
+            .text("service_id", [service_id.as_str()])
+            .long("nonce", [to_stored("nonce", nonce)?])
+            .bytes("foreign_hash", [&hash[..]]);
+        Ok(self.pools.write()?.execute_rows(
+            "-- record_foreign_use
+             update account_nonces as n set foreign_hash = x.foreign_hash from {x}
+             where n.service_id = x.service_id and n.nonce = x.nonce
+                 and n.outcome is null and n.foreign_hash is distinct from x.foreign_hash",
+            rows,
+        )?)
     }
 
     /// It is stored with the ledger, so it is reset when the database is bound to another ledger.
     fn highest_block(&self) -> BatchResult<Option<u64>> {
-        let statement = self
-            .statement(
-                "-- highest_block\n select l.highest_block as number from ledger l where l.id = ?",
-            )
-            .long(1);
+        let statement = Statement::new(
+            "-- highest_block\n select l.highest_block as number from ledger l where l.id = ?",
+        )
+        .long(1);
         let highest = load_number(&mut *self.pools.read()?, &statement)?;
         Ok(highest.map(whole).transpose()?)
     }
@@ -373,14 +361,13 @@ impl SigningStore for Store {
     /// Does nothing if the database is not bound to a ledger.
     fn record_highest_block(&self, number: u64) -> BatchResult<()> {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
-        let statement = self
-            .statement(
-                "-- record_highest_block
-                 update ledger set highest_block = ?
-                 where id = 1 and coalesce(highest_block, -1) < ?",
-            )
-            .long(number)
-            .long(number);
+        let statement = Statement::new(
+            "-- record_highest_block
+             update ledger set highest_block = ?
+             where id = 1 and coalesce(highest_block, -1) < ?",
+        )
+        .long(number)
+        .long(number);
         self.pools.write()?.execute(&statement)?;
         Ok(())
     }
@@ -393,30 +380,28 @@ impl SigningStore for Store {
     }
 
     fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>> {
-        let statement = self
-            .statement(
-                "-- unsettled_since
-                 select coalesce(
-                     (select n.assigned_at from account_nonces n where n.service_id = ?
-                      order by n.nonce desc limit 1),
-                     (select w.created_at from withdrawals w where w.service_id = ?
-                      order by w.seq limit 1)) as number",
-            )
-            .text(service_id.as_str())
-            .text(service_id.as_str());
+        let statement = Statement::new(
+            "-- unsettled_since
+             select coalesce(
+                 (select n.assigned_at from account_nonces n where n.service_id = ?
+                  order by n.nonce desc limit 1),
+                 (select w.created_at from withdrawals w where w.service_id = ?
+                  order by w.seq limit 1)) as number",
+        )
+        .text(service_id.as_str())
+        .text(service_id.as_str());
         Ok(time(load_number(&mut *self.pools.read()?, &statement)?))
     }
 
     fn first_open(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>> {
-        let statement = self
-            .statement(
-                "-- first_open_withdrawal
-                 select w.created_at as number
-                 from batches b join withdrawals w on w.batch_seq = b.seq
-                 where b.service_id = ? and b.ended_at is null
-                 order by b.service_id, b.created_at limit 1",
-            )
-            .text(service_id.as_str());
+        let statement = Statement::new(
+            "-- first_open_withdrawal
+             select w.created_at as number
+             from batches b join withdrawals w on w.batch_seq = b.seq
+             where b.service_id = ? and b.ended_at is null
+             order by b.service_id, b.created_at limit 1",
+        )
+        .text(service_id.as_str());
         Ok(time(load_number(&mut *self.pools.read()?, &statement)?))
     }
 
@@ -441,24 +426,23 @@ impl SigningStore for Store {
         beneficiary: &str,
         amount: &str,
     ) -> BatchResult<Vec<UnpaidWithdrawal>> {
-        let statement = self
-            .statement(
-                "-- unpaid_withdrawals
-                 select w.withdrawal_id, w.created_at as scheduled_at, n.nonce,
-                     b.dlt_status is null as is_open
-                 from withdrawals w
-                 join batches b on b.seq = w.batch_seq
-                 left join account_nonces n on n.withdrawal_seq = w.seq and n.outcome is null
-                 where w.beneficiary = ? and w.service_id = ? and w.pool = ? and w.amount = ?
-                     and coalesce(b.dlt_status, '') <> 'COMMITTED'
-                     and not exists (select 1 from account_nonces p
-                         where p.withdrawal_seq = w.seq and p.outcome = 'WITHDRAWN')
-                 order by b.created_at, w.seq",
-            )
-            .text(beneficiary)
-            .text(service_id.as_str())
-            .text(pool)
-            .text(amount);
+        let statement = Statement::new(
+            "-- unpaid_withdrawals
+             select w.withdrawal_id, w.created_at as scheduled_at, n.nonce,
+                 b.dlt_status is null as is_open
+             from withdrawals w
+             join batches b on b.seq = w.batch_seq
+             left join account_nonces n on n.withdrawal_seq = w.seq and n.outcome is null
+             where w.beneficiary = ? and w.service_id = ? and w.pool = ? and w.amount = ?
+                 and coalesce(b.dlt_status, '') <> 'COMMITTED'
+                 and not exists (select 1 from account_nonces p
+                     where p.withdrawal_seq = w.seq and p.outcome = 'WITHDRAWN')
+             order by b.created_at, w.seq",
+        )
+        .text(beneficiary)
+        .text(service_id.as_str())
+        .text(pool)
+        .text(amount);
         let rows: Vec<UnpaidRow> = self.pools.read()?.load(&statement)?;
         Ok(rows.into_iter().map(UnpaidRow::read).collect::<Result<_, _>>()?)
     }

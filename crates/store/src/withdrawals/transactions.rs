@@ -6,7 +6,7 @@ use grid_batch_withdrawals::{NewSignedTransaction, SignedTransaction};
 use super::rows::{
     AccountNonce, SIGNED_COLUMNS, SignedRow, TransactionsByNonce, load_number, to_stored,
 };
-use crate::sql::{Connection, Rows, StoreError};
+use crate::sql::{Connection, Rows, Statement, StoreError};
 
 /// Joins the current batch of the withdrawal of `account_nonces n`.
 pub(super) const WITH_CURRENT_BATCH: &str = "left join withdrawals w on w.seq = n.withdrawal_seq
@@ -21,19 +21,17 @@ pub(super) fn signed_transactions(
     connection: &mut Connection,
     nonces: &[AccountNonce],
 ) -> Result<TransactionsByNonce, StoreError> {
-    let statement = connection
-        .statement(format!(
+    let rows: Vec<SignedRow> = connection.load_rows(
+        format!(
             "-- signed_transactions
              select {SIGNED_COLUMNS} from {{x}}
              join signed_transactions k on k.service_id = x.service_id and k.nonce = x.nonce
              order by k.service_id, k.nonce, k.position"
-        ))
-        .rows(
-            Rows::default()
-                .text("service_id", nonces.iter().map(|(account, _)| account.as_str()))
-                .long("nonce", nonces.iter().map(|(_, nonce)| *nonce)),
-        );
-    let rows: Vec<SignedRow> = connection.load(&statement)?;
+        ),
+        Rows::default()
+            .text("service_id", nonces.iter().map(|(account, _)| account.as_str()))
+            .long("nonce", nonces.iter().map(|(_, nonce)| *nonce)),
+    )?;
     let mut transactions = TransactionsByNonce::new();
     for row in rows {
         let key = (row.account.clone(), row.nonce);
@@ -66,13 +64,12 @@ pub(super) fn insert_all_stored(
         .map(|(transaction, position)| InsertedTransactionRow::new(transaction, *position))
         .collect::<Result<_, _>>()?;
     let signed = || rows.iter().map(|row| &row.transaction.signed);
-    let statement = connection.statement("-- insert_transaction
+    connection.execute_rows(
+        "-- insert_transaction
          insert into signed_transactions
              (service_id, nonce, position, hash, bytes, max_fee, tip, is_filler, signed_at, adopted)
          select service_id, nonce, position, hash, bytes, max_fee, tip, is_filler, signed_at, adopted
          from {x}",
-    )
-    .rows(
         Rows::default()
             .text("service_id", rows.iter().map(|_| service_id.as_str()))
             .long("nonce", rows.iter().map(|row| row.nonce))
@@ -84,8 +81,7 @@ pub(super) fn insert_all_stored(
             .bool("is_filler", signed().map(|signed| signed.is_filler))
             .long("signed_at", rows.iter().map(|row| row.transaction.signed_at.as_micros()))
             .bool("adopted", rows.iter().map(|row| row.transaction.adopted)),
-    );
-    connection.execute(&statement).map(drop)
+    )
 }
 
 /// A transaction to insert, with its numbers as the databases store them.
@@ -117,13 +113,12 @@ pub(super) fn remove_transactions(
     service_id: &ServiceId,
     nonce: i64,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- remove_transactions
-             delete from signed_transactions where service_id = ? and nonce = ?",
-        )
-        .text(service_id.as_str())
-        .long(nonce);
+    let statement = Statement::new(
+        "-- remove_transactions
+         delete from signed_transactions where service_id = ? and nonce = ?",
+    )
+    .text(service_id.as_str())
+    .long(nonce);
     connection.execute(&statement).map(drop)
 }
 
@@ -132,14 +127,13 @@ pub(super) fn count_transactions(
     service_id: &ServiceId,
     nonce: i64,
 ) -> Result<usize, StoreError> {
-    let statement = connection
-        .statement(
-            "-- count_transactions
-             select count(*) as number from signed_transactions k
-             where k.service_id = ? and k.nonce = ?",
-        )
-        .text(service_id.as_str())
-        .long(nonce);
+    let statement = Statement::new(
+        "-- count_transactions
+         select count(*) as number from signed_transactions k
+         where k.service_id = ? and k.nonce = ?",
+    )
+    .text(service_id.as_str())
+    .long(nonce);
     let count = load_number(connection, &statement)?.unwrap_or_default();
     usize::try_from(count).map_err(StoreError::corrupt)
 }

@@ -28,7 +28,7 @@ use crate::{
     batch::{Lane, lock_lanes, lock_services, write_open},
     intake::{CreatedAtAllocator, insert},
     operator::count_ahead_to_limit,
-    sql::{Connection, Rows, Store, StoreError, groups::LOCK_LIMIT},
+    sql::{Connection, Rows, Statement, Store, StoreError, groups::LOCK_LIMIT},
 };
 
 impl WithdrawalStore for Store {
@@ -266,13 +266,12 @@ fn end_delay(connection: &mut Connection, details: &WithdrawalDetails) -> Result
 
 /// Makes the status of the batch due, because the transaction that used its nonce may be the cancellation.
 fn check_now(connection: &mut Connection, details: &WithdrawalDetails) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- check_cancelled
-             update lanes set checked_at = null where service_id = ? and batch_id = ?",
-        )
-        .text(details.batch.service_id.as_str())
-        .bytes(details.batch.batch_id.as_bytes());
+    let statement = Statement::new(
+        "-- check_cancelled
+         update lanes set checked_at = null where service_id = ? and batch_id = ?",
+    )
+    .text(details.batch.service_id.as_str())
+    .bytes(details.batch.batch_id.as_bytes());
     connection.execute(&statement).map(drop)
 }
 
@@ -281,14 +280,13 @@ fn mark_cancelled(
     connection: &mut Connection,
     id: &WithdrawalId,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- cancel_withdrawal
-             update withdrawals set cancelled_at = ?
-             where withdrawal_id = ? and cancelled_at is null",
-        )
-        .long(store.now().as_micros())
-        .bytes(id.as_bytes());
+    let statement = Statement::new(
+        "-- cancel_withdrawal
+         update withdrawals set cancelled_at = ?
+         where withdrawal_id = ? and cancelled_at is null",
+    )
+    .long(store.now().as_micros())
+    .bytes(id.as_bytes());
     connection.execute(&statement).map(drop)
 }
 
@@ -299,22 +297,18 @@ fn start_generation(
     batch_seq: i64,
     counted_at: i64,
 ) -> Result<(), StoreError> {
-    let statement = connection
-        .statement(
-            "-- start_generation
-             update withdrawals as w
-             set generation = x.generation, batch_seq = x.batch_seq, cancelled_at = null,
-                 list_state = 'OPEN', counted_at = x.counted_at
-             from {x} where w.withdrawal_id = x.withdrawal_id",
-        )
-        .rows(
-            Rows::default()
-                .bytes("withdrawal_id", [&id.as_bytes()[..]])
-                .long("generation", [i64::from(generation)])
-                .long("batch_seq", [batch_seq])
-                .long("counted_at", [counted_at]),
-        );
-    connection.execute(&statement).map(drop)
+    connection.execute_rows(
+        "-- start_generation
+         update withdrawals as w
+         set generation = x.generation, batch_seq = x.batch_seq, cancelled_at = null,
+             list_state = 'OPEN', counted_at = x.counted_at
+         from {x} where w.withdrawal_id = x.withdrawal_id",
+        Rows::default()
+            .bytes("withdrawal_id", [&id.as_bytes()[..]])
+            .long("generation", [i64::from(generation)])
+            .long("batch_seq", [batch_seq])
+            .long("counted_at", [counted_at]),
+    )
 }
 
 /// Returns whether the reward is new.
@@ -325,8 +319,7 @@ fn insert_reward(connection: &mut Connection, reward: &Reward) -> Result<bool, S
         .text("amount", [reward.amount.as_str()])
         .bool("once_per_member", [reward.once_per_member])
         .long("created_at", [reward.created_at.as_micros()]);
-    let statement = connection
-        .statement(
+    let statement = Statement::new(
             "-- insert_reward
              insert into rewards (reward_id, pool, amount, once_per_member, created_at)
              select x.reward_id, x.pool, x.amount, x.once_per_member, x.created_at from {x} where true

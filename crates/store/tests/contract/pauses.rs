@@ -2,7 +2,7 @@
 
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::{BatchState, LedgerStatus, Stale};
-use grid_batch_core::claims::{ClaimKeeper, InstanceId, SubmittedBatch};
+use grid_batch_core::claims::{ClaimKeeper, InstanceId, StatePauseStore, SubmittedBatch};
 use grid_batch_core::ledger::Outcome;
 use grid_batch_core::operators::{
     ActionOutcome, ActionRefusal, Operator, OperatorAction, OperatorStore, OperatorTarget,
