@@ -1,4 +1,5 @@
-/// Declares types of answers. Each field has its type and what it is made of, from the values that `new` takes.
+/// Declares types of answers, each with a function `new`. A field has a name, a type, and its value, which is computed
+/// from the arguments of `new`.
 macro_rules! json_types {
     ($(
         $(#[$($about:tt)*])*

@@ -14,7 +14,7 @@ pub(crate) fn parse_states(text: &str) -> Result<BTreeSet<BatchState>, ApiError>
     parse_states_of(text, BatchState::ALL, BatchState::as_str, BatchState::is_terminal)
 }
 
-/// The same for a filter of something else, which has these states.
+/// Like [`parse_states`], for a filter of something else with these states.
 pub(crate) fn parse_states_of<S: Copy + Ord, const N: usize>(
     text: &str,
     all: [S; N],

@@ -37,7 +37,7 @@ impl Output {
         ExitCode::SUCCESS
     }
 
-    /// The same for a list, which is a field of the document.
+    /// Like [`show`](Self::show), for a document whose only field is a list.
     pub(crate) fn show_list(&self, name: &str, entries: &[Value], text: impl FnOnce()) -> ExitCode {
         self.show(&json!({ name: entries }), text)
     }

@@ -49,8 +49,8 @@ impl ShutdownPhase {
     }
 }
 
-/// Receives a message at the first SIGINT or SIGTERM, unless that one exits at once in this phase. The second one always
-/// does: everything that must survive is in the database. The sender is for other reasons to shut down.
+/// Receives a message at the first SIGINT or SIGTERM, unless the process exits at once in this phase. It always exits at
+/// the second one: everything that must survive is in the database. The sender is for other reasons to shut down.
 pub(crate) fn shutdown_channel(
     phase: Arc<ShutdownPhase>,
 ) -> Result<(Sender<()>, Receiver<()>), Failure> {
