@@ -3,13 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod dependencies;
+mod lost;
 mod rounds;
 mod service;
 
 use grid_batch_core::queue::StrategyKind;
 use grid_batch_test_postgres::TestDatabase;
 
-use crate::{dependencies::check_dependents, rounds::Check};
+use crate::{dependencies::check_dependents, lost::check_lost_batch, rounds::Check};
 
 #[test]
 fn store_takes_what_serial_lets_it_take_on_postgres() {
@@ -85,6 +86,17 @@ fn strategy_may_change_with_open_batches_on_postgres() {
 #[test]
 fn strategy_may_change_with_open_batches_on_sqlite() {
     Check { restarts: true, ..Check::of(StrategyKind::Parallel) }.on_sqlite();
+}
+
+#[test]
+fn lost_batch_is_sent_again_first_after_a_change_on_postgres() {
+    check_lost_batch(TestDatabase::create().url());
+}
+
+#[test]
+fn lost_batch_is_sent_again_first_after_a_change_on_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    check_lost_batch(&format!("sqlite://{}/q.db", dir.path().display()));
 }
 
 #[test]
