@@ -143,7 +143,7 @@ impl Store {
             match self.add_list(list)? {
                 ListOutcome::Added => publish(list, stream),
                 ListOutcome::Refused(error) => warn!(
-                    list = row.id, service, error;
+                    list = row.id, service, error = error.as_str();
                     "a list in the table intake_lists is refused; its row stays there until it is deleted"
                 ),
                 ListOutcome::Gone => {}

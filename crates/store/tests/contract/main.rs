@@ -20,6 +20,8 @@ mod locked_rows;
 mod model;
 mod monitoring;
 mod namespaces;
+#[cfg(feature = "withdrawals")]
+mod new_migrations;
 mod observing;
 mod opening;
 mod operator_actions;
