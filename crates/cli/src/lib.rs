@@ -14,11 +14,11 @@ use grid_batch_service::LedgerType;
 /// use std::process::ExitCode;
 ///
 /// use grid_batch_core::ledger::LedgerFacts;
-/// use grid_batch_service::LedgerType;
+/// use grid_batch_service::{LedgerConfig, LedgerType};
 ///
 /// const MINE: LedgerType = LedgerType::new(
 ///     "mine",
-///     |settings| Ok(LedgerFacts::weakest(settings.get("ledger.late_arrival_limit")?)),
+///     |settings| Ok(LedgerFacts::weakest(settings.get(&LedgerConfig::late_arrival_limit)?)),
 ///     |context| Err(format!("nothing listens at {:?}", context.urls()).into()),
 /// );
 ///

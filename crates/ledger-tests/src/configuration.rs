@@ -17,7 +17,7 @@ request_timeout = "1s"
 late_arrival_limit = "2s"
 [claims]
 idle_expiry = "3s"
-full_expiry = "6s"
+full_expiry = "9s"
 [poll]
 interval = "50ms"
 requests_per_second = 1000

@@ -42,7 +42,7 @@ settings! {
         ///
         /// Raise it if clients send more batches while the ledger is down than it allows, or use more services for the
         /// first time at once.
-        pub open_batches: u64 = number("100000").equal(),
+        pub open_batches: u64 = number("100000").equal().between(1, u64::MAX),
         /// Maximum number of open batches that a token, or a key of access.keys, has submitted while this was set; more
         /// are refused with 429 until some have ended. Empty: no limit.
         ///
