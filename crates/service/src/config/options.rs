@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use grid_batch_http::{HttpOptions, WebSocketOptions};
+use grid_batch_http::HttpOptions;
+#[cfg(any(feature = "sawtooth", feature = "scabbard"))]
+use grid_batch_http::WebSocketOptions;
 use grid_batch_queuer::QueueOptions;
 use grid_batch_settings::RequestsTo;
 use grid_batch_store::{DelayOptions, StoreOptions};
@@ -58,6 +60,7 @@ impl Config {
     }
 
     /// How event sockets are used.
+    #[cfg(any(feature = "sawtooth", feature = "scabbard"))]
     pub(crate) fn websocket_options(&self) -> WebSocketOptions {
         WebSocketOptions {
             silence_timeout: self.testing.silence_timeout,
