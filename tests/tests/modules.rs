@@ -36,6 +36,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
             "metrics",
             "gas_admins",
             "rewards",
+            "transactions",
             "withdrawals",
             "webhooks",
             "tokens",
@@ -59,7 +60,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
         "evm",
         &[
             "setup", "heads", "ahead", "send", "gas", "settle", "nonce", "sync", "price", "node",
-            "signer", "values", "settings",
+            "calls", "signer", "values", "settings",
         ],
     ),
     ("service", &["server", "config"]),

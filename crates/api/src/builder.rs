@@ -10,7 +10,7 @@ use grid_batch_core::tokens::TokenStore;
 use grid_batch_core::webhooks::WebhookStore;
 use grid_batch_core::{BatchResult, Clock, InternalError, ItemId, ServiceId, SystemClock};
 use grid_batch_support::{Jobs, ServicePattern};
-use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
+use grid_batch_withdrawals::{CallRules, WithdrawalRules, WithdrawalStore};
 
 use crate::{
     AccessControl, ApiBuildError, ApiListener, ApiOptions, AwaitedBatches, CommitProgress,
@@ -71,6 +71,7 @@ impl ApiBuilder {
             tokens: None,
             recall: Arc::new(|| ()),
             withdrawals: None,
+            calls: None,
         };
         Self { parts }
     }
@@ -175,6 +176,12 @@ impl ApiBuilder {
         rules: Arc<dyn WithdrawalRules>,
     ) -> Self {
         self.with(|parts| parts.withdrawals = Some(WithdrawalParts { store, rules }))
+    }
+
+    /// Accepts any transactions of the accounts beside withdrawals, if withdrawals are accepted. The rules must not
+    /// block.
+    pub fn with_calls(self, rules: Arc<dyn CallRules>) -> Self {
+        self.with(|parts| parts.calls = Some(rules))
     }
 
     /// Serves what is read below `/v1`: batches, services, claims and ledgers.

@@ -35,6 +35,7 @@ mod scabbard;
 mod server;
 mod state;
 mod tokens;
+mod transactions;
 mod webhooks;
 mod withdrawals;
 

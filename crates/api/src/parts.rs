@@ -9,7 +9,7 @@ use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_core::tokens::TokenStore;
 use grid_batch_core::webhooks::WebhookStore;
 use grid_batch_support::Jobs;
-use grid_batch_withdrawals::{WithdrawalRules, WithdrawalStore};
+use grid_batch_withdrawals::{CallRules, WithdrawalRules, WithdrawalStore};
 
 use crate::{
     AccessControl, ApiOptions, AwaitedBatches, CommitProgress, Maintenance, RateLimits,
@@ -74,6 +74,8 @@ pub(crate) struct ApiParts {
     pub(crate) recall: Arc<RecallFn>,
     /// If present, the interface accepts withdrawals instead of batches.
     pub(crate) withdrawals: Option<WithdrawalParts>,
+    /// If present, an interface for withdrawals also accepts other transactions.
+    pub(crate) calls: Option<Arc<dyn CallRules>>,
 }
 
 /// What an interface for withdrawals needs.

@@ -33,7 +33,7 @@ use crate::{
     running::Intake,
     scabbard::{self, ScabbardContext},
     state::{ApiState, StoreContext},
-    tokens, webhooks,
+    tokens, transactions, webhooks,
     withdrawals::{self, WithdrawalContext, WithdrawalRequestError},
 };
 
@@ -114,7 +114,8 @@ fn intake_routes(
         Intake::Withdrawals(withdrawals, queue) => {
             let WithdrawalParts { store, rules } = withdrawals;
             let (store, stored) = (api.store(store, withdrawals::WRITES), parts.stored);
-            withdrawal_routes(WithdrawalContext { api, store, stored, queue, rules })
+            let calls = parts.calls;
+            withdrawal_routes(WithdrawalContext { api, store, stored, queue, rules, calls })
         }
     }
 }
@@ -181,14 +182,28 @@ fn batch_routes(context: Arc<IntakeContext>) -> Router {
         .route("/withdrawals/{*rest}", not_served())
         .route("/rewards", not_served())
         .route("/rewards/{*rest}", not_served())
+        .merge(transactions_not_served())
 }
 
 fn withdrawal_routes(context: WithdrawalContext) -> Router {
     let refused = |request| refuse(request, BatchRequestError::BatchesNotServed);
+    let context = Arc::new(context);
+    let transactions = match context.calls {
+        Some(_) => transactions::routes().with_state(Arc::clone(&context)).into(),
+        None => transactions_not_served(),
+    };
     Router::new()
         .route("/batches", routing::any(refused))
         .route("/v1/batches", routing::post(refused))
-        .merge(withdrawals::routes().merge(rewards::routes()).with_state(Arc::new(context)))
+        .merge(withdrawals::routes().merge(rewards::routes()).with_state(context))
+        .merge(transactions)
+}
+
+fn transactions_not_served() -> Router {
+    let refused = |request| refuse(request, WithdrawalRequestError::TransactionsNotServed);
+    Router::new()
+        .route("/v1/transactions", routing::any(refused))
+        .route("/v1/transactions/{*rest}", routing::any(refused))
 }
 
 fn not_served(path: &str) -> Router {

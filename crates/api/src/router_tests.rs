@@ -16,7 +16,10 @@ use grid_batch_core::mocks::{
 use grid_batch_core::operators::OperatorRequest;
 use grid_batch_protocol::TransactFormat;
 use grid_batch_support::Shutdown;
-use grid_batch_withdrawals::{WithdrawalRules, mocks::MockWithdrawalStore};
+use grid_batch_withdrawals::{
+    WithdrawalRules,
+    mocks::{MockCallRules, MockWithdrawalStore},
+};
 
 use crate::{
     ApiBuilder, GasAdminMoves, InDoubtReport, LedgerBinding, Maintenance, MaintenanceError,
@@ -133,8 +136,9 @@ async fn table_of_needs_has_every_route() {
     let withdrawals =
         WithdrawalParts { store: Arc::new(MockWithdrawalStore::new()), rules: Arc::new(NoRules) };
     let intake = Intake::Withdrawals(withdrawals, QueueOf::<WithdrawalGroupStore>::new(1).0);
-    let with_gas_admins = builder().with_gas_admins(|| Ok(Vec::new()));
-    let withdrawals = router(with_gas_admins.into_parts(), state(), intake);
+    let complete = builder().with_gas_admins(|| Ok(Vec::new()));
+    let complete = complete.with_calls(Arc::new(MockCallRules::new()));
+    let withdrawals = router(complete.into_parts(), state(), intake);
 
     let served: Routes = routes_of(&batches).union(&routes_of(&withdrawals)).cloned().collect();
     let table = routes_of_table().map(|(method, path)| (method.to_owned(), path.to_owned()));

@@ -126,6 +126,24 @@ impl Client {
         self.parse(self.send(&target, "application/json", body.to_string())?)
     }
 
+    /// Like [`post`](Self::post), for something that is stored once: the server answers a repetition with the same key
+    /// and contents with what it has stored.
+    pub fn post_once(
+        &self,
+        path: &str,
+        idempotency_key: &str,
+        body: &Value,
+    ) -> Result<Value, ClientError> {
+        let request = ClientRequest {
+            method: "POST",
+            target: path,
+            content_type: Some("application/json"),
+            idempotency_key: Some(idempotency_key),
+            body: body.to_string().into_bytes(),
+        };
+        self.parse(self.transport.send(request)?)
+    }
+
     /// A batch. The first characters of its id are enough.
     pub fn batch(&self, id: &ItemIdPrefix, service_id: Option<&str>) -> Result<Value, ClientError> {
         self.get(&format!("/v1/batches/{id}"), &given([("service_id", service_id)]))
@@ -146,8 +164,13 @@ impl Client {
     }
 
     fn request(&self, method: &'static str, target: &str) -> Result<HttpResponse, ClientError> {
-        let request = ClientRequest { method, target, content_type: None, body: Vec::new() };
-        self.transport.send(request)
+        self.transport.send(ClientRequest {
+            method,
+            target,
+            content_type: None,
+            idempotency_key: None,
+            body: Vec::new(),
+        })
     }
 
     fn send(
@@ -156,11 +179,11 @@ impl Client {
         content_type: &'static str,
         body: impl Into<Vec<u8>>,
     ) -> Result<HttpResponse, ClientError> {
-        let content_type = Some(content_type);
         self.transport.send(ClientRequest {
             method: "POST",
             target,
-            content_type,
+            content_type: Some(content_type),
+            idempotency_key: None,
             body: body.into(),
         })
     }

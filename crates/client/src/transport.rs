@@ -15,6 +15,8 @@ pub struct ClientRequest<'a> {
     pub target: &'a str,
     /// The type of the body; `None` without one.
     pub content_type: Option<&'static str>,
+    /// The key by which the server recognizes a repeated request, in visible ASCII characters.
+    pub idempotency_key: Option<&'a str>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -72,11 +74,12 @@ impl Transport for HttpTransport {
     }
 
     fn send(&self, request: ClientRequest<'_>) -> Result<HttpResponse, ClientError> {
-        let ClientRequest { method, target, content_type, body } = request;
+        let ClientRequest { method, target, content_type, idempotency_key, body } = request;
         let url = join(&self.url, target).map_err(|error| unusable(&self.url, &error))?;
         let authorization = self.authorization.iter().map(|it| ("authorization", it.as_str()));
         let content_type = content_type.map(|content_type| ("content-type", content_type));
-        let headers: Vec<_> = authorization.chain(content_type).collect();
+        let key = idempotency_key.map(|key| ("idempotency-key", key));
+        let headers: Vec<_> = authorization.chain(content_type).chain(key).collect();
         let answer = match method {
             "GET" => self.runtime.block_on(self.http.get(&url, &headers)),
             "DELETE" => self.runtime.block_on(self.http.delete(&url, &headers)),

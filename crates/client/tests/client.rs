@@ -90,6 +90,20 @@ fn service_is_acted_on_with_a_reason() {
 }
 
 #[test]
+fn idempotency_key_is_a_header() {
+    let (url, received) = serve(&[&response("202 Accepted", r#"{"id": "5"}"#)]);
+    let body = json!({"account": "treasury"});
+    let stored = client(url).post_once("/v1/transactions", "invoice 17", &body).unwrap();
+    assert_eq!(stored["id"], "5");
+    let request = received.recv().unwrap();
+    assert!(request.head.starts_with("POST /v1/transactions HTTP"), "{}", request.head);
+    let head = request.head.to_lowercase();
+    assert!(head.contains("idempotency-key: invoice 17\r\n"), "{head}");
+    assert!(head.contains("content-type: application/json\r\n"), "{head}");
+    assert_eq!(request.body, r#"{"account":"treasury"}"#);
+}
+
+#[test]
 fn statuses_are_read_with_a_wait() {
     let ids = [1, 2].map(|number| ItemId::from_bytes([number; 64]));
     let data = [(ids[0], "COMMITTED"), (ids[1], "PENDING")].map(|(id, status)| {

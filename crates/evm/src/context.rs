@@ -5,7 +5,7 @@ use grid_batch_core::{BatchError, BatchResult, ItemId, MonotonicTime, ServiceId}
 use grid_batch_http::{HttpClient, HttpError, HttpRequests};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_support::ErrorChain;
-use grid_batch_withdrawals::SigningStore;
+use grid_batch_withdrawals::{Call, CallRules, Payment, SigningStore, WithdrawalRules};
 
 use crate::{
     account::SkippedNodes,
@@ -93,14 +93,49 @@ impl EvmContext {
         own.map_or(self.options.cap, |(_, cap)| *cap)
     }
 
-    /// The cap for the pool with this address, if it is one.
-    pub(crate) fn cap_at(&self, pool: &str) -> Option<GasPrice> {
-        parse_address(pool).ok().map(|pool| self.cap_of(pool))
+    /// The highest cap of what waits at a pool or at a gate of calls. `None`: it is neither.
+    pub(crate) fn highest_cap_at(&self, pool: &str) -> Option<GasPrice> {
+        if let Ok(pool) = parse_address(pool) {
+            return Some(self.cap_of(pool));
+        }
+        let highest = Call::highest_price_at(pool)?.map_or(self.options.cap, GasPrice::from_wei);
+        Some(highest.min(self.options.cap))
     }
 
-    /// The highest cap of the pools of a gas admin.
+    /// The cap for a withdrawal or a call. The own limit of a call does not apply to its cancellation. `None`: the pool
+    /// cannot be read.
+    pub(crate) fn cap_for(&self, payment: &Payment) -> Option<GasPrice> {
+        let cap = self.options.cap;
+        match &payment.call {
+            None => parse_address(&payment.pool).ok().map(|pool| self.cap_of(pool)),
+            Some(_) if payment.cancel_requested => Some(cap),
+            Some(call) => Some(
+                call.maximum_gas_price
+                    .map_or(cap, |price| GasPrice::from_wei(price.into()).min(cap)),
+            ),
+        }
+    }
+
+    /// Checks a withdrawal or a call of an account before it is signed. The error says why it fails.
+    pub(crate) fn check_request(
+        &self,
+        account: &ServiceId,
+        payment: &Payment,
+    ) -> Result<(), String> {
+        match &payment.call {
+            Some(call) if call.is_too_late(self.options.clock.now()) => {
+                Err("its deadline has passed before it was signed".to_owned())
+            }
+            Some(call) => self.options.calls.may_be_sent(account, call),
+            None => self.options.rules.may_be_paid(&payment.pool, &payment.beneficiary),
+        }
+    }
+
+    /// The highest cap of the pools and the calls of a gas admin.
     pub(crate) fn highest_cap(&self, service_id: &ServiceId) -> Option<GasPrice> {
-        self.options.rules.pools_of(service_id).map(|pool| self.cap_of(pool)).max()
+        let of_pools = self.options.rules.pools_of(service_id).map(|pool| self.cap_of(pool)).max();
+        let of_calls = self.options.calls.sends_from(service_id).then_some(self.options.cap);
+        of_pools.max(of_calls)
     }
 
     /// The current gas price at a node, with a tip for a transaction that is this urgent.

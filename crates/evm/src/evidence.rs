@@ -116,7 +116,9 @@ fn must_be_cancelled(payment: &Payment, assigned: &AssignedNonce) -> bool {
 /// The status reader reports a failure. Here it only matters that the withdrawal is not sent again.
 fn evidence_of_outcome(outcome: &NonceOutcome) -> Evidence {
     match outcome {
-        NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => Evidence::Committed,
+        NonceOutcome::Withdrawn { .. }
+        | NonceOutcome::Executed { .. }
+        | NonceOutcome::WithoutEvent => Evidence::Committed,
         NonceOutcome::Reverted | NonceOutcome::Cancelled => Evidence::Present,
         NonceOutcome::UsedElsewhere => Evidence::Repeatable,
     }

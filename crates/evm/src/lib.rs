@@ -1,11 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod account;
+mod action;
 mod adapter;
 mod ahead;
 mod beneficiaries;
+mod calls;
 mod chain_facts;
 mod context;
+mod destination;
 mod evidence;
 mod facts;
 mod gas;
@@ -35,6 +38,8 @@ mod values;
 pub use adapter::Evm;
 pub use alloy_primitives::{Address, Signature, U256};
 pub use beneficiaries::AllowedBeneficiaries;
+pub use calls::AccountRules;
+pub use destination::Destination;
 pub use facts::facts;
 pub use gas::{AccountGas, GasLimit, GasWatch, PoolGas, Seen, WatchedAccount};
 pub use identity::EvmIdentityReader;
@@ -42,8 +47,8 @@ pub use options::{EvmError, EvmOptions, OracleOptions};
 pub use rules::PoolRules;
 pub use scope::AccountScopeId;
 pub use settings::{
-    ChainSettings, EvmSettings, GasAdminSettings, KeySource, PasswordSource, PoolSettings,
-    SETTINGS, TestSettings,
+    ChainSettings, EvmSettings, GasAdminSettings, KeySource, OracleSource, PasswordSource,
+    PoolSettings, SETTINGS, TestSettings,
 };
 pub use settle::EvmAccountCheck;
 pub use setup::{EvmConnections, EvmSetup, EvmSetupError, warn_of_former_gas_admins};

@@ -6,7 +6,7 @@ use grid_batch_http::{HttpError, HttpOptions};
 use grid_batch_support::redact_url;
 use thiserror::Error;
 
-use crate::{rules::PoolRules, signer::TransactionSigner, values::GasPrice};
+use crate::{calls::AccountRules, rules::PoolRules, signer::TransactionSigner, values::GasPrice};
 
 /// Options of an adapter: the chain, the signers, the gas price, and when a withdrawal is final.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct EvmOptions {
     pub pool_caps: Vec<(Address, GasPrice)>,
     /// The pools of each gas admin. Withdrawals to beneficiaries that a pool must not pay are not signed.
     pub rules: PoolRules,
+    /// What the gas admins may send beside withdrawals. Other calls are not signed.
+    pub calls: AccountRules,
     /// The highest tip that is offered to block producers on a chain with a base fee. A replacement may have to exceed
     /// it, and it does not limit an oracle's price.
     pub maximum_tip: GasPrice,
@@ -99,6 +101,7 @@ impl EvmOptions {
             cap,
             pool_caps: Vec::new(),
             rules: PoolRules::default(),
+            calls: AccountRules::default(),
             maximum_tip: GasPrice::from_wei(50_000_000_000),
             oracle: None,
             oracle_first: false,

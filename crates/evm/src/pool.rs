@@ -2,12 +2,8 @@
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_sol_types::{SolCall, SolEvent, sol};
-use grid_batch_withdrawals::Payment;
 
-use crate::{
-    node::EventLog,
-    values::{parse_address, parse_amount, parse_beneficiary},
-};
+use crate::node::EventLog;
 
 sol! {
     function proposeWithdraw(uint256 amount, address beneficiary);
@@ -15,27 +11,14 @@ sol! {
     event WithdrawPollCreated(uint256 id, uint256 indexed member);
 }
 
-/// The call of a pool's contract that makes a withdrawal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PoolCall {
-    pub(crate) pool: Address,
-    pub(crate) data: Bytes,
-}
-
-impl PoolCall {
-    /// The call for this withdrawal. The error says which rule the withdrawal breaks.
-    pub(crate) fn for_payment(payment: &Payment) -> Result<Self, String> {
-        let pool = parse_address(&payment.pool).map_err(|error| error.to_string())?;
-        let beneficiary =
-            parse_beneficiary(&payment.beneficiary).map_err(|error| error.to_string())?;
-        let amount = parse_amount(&payment.amount).map_err(|error| error.to_string())?;
-        Ok(Self { pool, data: propose_withdraw(amount, beneficiary) })
-    }
-}
-
 /// The data of the call that makes a withdrawal.
-fn propose_withdraw(amount: U256, beneficiary: Address) -> Bytes {
+pub(crate) fn propose_withdraw(amount: U256, beneficiary: Address) -> Bytes {
     proposeWithdrawCall { amount, beneficiary }.abi_encode().into()
+}
+
+/// Whether the data calls the function that makes a withdrawal.
+pub(crate) fn is_withdrawal(data: &[u8]) -> bool {
+    data.starts_with(&proposeWithdrawCall::SELECTOR)
 }
 
 /// The topic of the event that a pool emits when it makes a withdrawal.

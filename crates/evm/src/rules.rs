@@ -45,6 +45,11 @@ impl PoolRules {
         own.map(|(pool, _)| *pool)
     }
 
+    /// Whether it is a configured pool.
+    pub(crate) fn is_pool(&self, address: Address) -> bool {
+        self.services.contains_key(&address)
+    }
+
     /// Restricts the beneficiaries that the pools may pay.
     #[must_use]
     pub fn with_beneficiaries(self, beneficiaries: AllowedBeneficiaries) -> Self {

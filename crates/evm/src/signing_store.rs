@@ -4,7 +4,7 @@ use grid_batch_core::{BatchError, BatchResult, ItemId, ServiceId, Timestamp};
 use grid_batch_support::BlockingWork;
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
-    NonceOutcome, NonceUse, Payment, SignedTransaction, SigningStore, UnpaidWithdrawal,
+    NonceOutcome, NonceUse, Payment, SignedTransaction, SigningStore, Terms, UnpaidWithdrawal,
     UnsettledNonces,
 };
 
@@ -56,8 +56,7 @@ impl AsyncSigningStore {
         first_open(service_id: &ServiceId) -> Option<Timestamp>;
         pools(service_id: &ServiceId) -> Vec<String>;
         has_paid(pool: &str) -> bool;
-        unpaid_withdrawals(service_id: &ServiceId, pool: &str, beneficiary: &str, amount: &str)
-            -> Vec<UnpaidWithdrawal>;
+        unpaid_withdrawals(service_id: &ServiceId, terms: &Terms) -> Vec<UnpaidWithdrawal>;
         record_foreign_use(service_id: &ServiceId; nonce: u64; hash: [u8; 32]) -> ();
         close_nonce(service_id: &ServiceId; nonce: u64; outcome: NonceOutcome) -> ();
         settle_nonce(service_id: &ServiceId; nonce: u64, used_at: Timestamp; nonce_use: NonceUse)

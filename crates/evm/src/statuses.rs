@@ -8,10 +8,10 @@ use log::{error, info, warn};
 use crate::{
     Evm,
     account::Account,
+    action::Action,
     ahead::LookAhead,
     context::EvmContext,
     nonce::{BestObservation, Finality, NonceObservation, final_result},
-    pool::PoolCall,
     price::covers_price,
     scope::AccountScopeId,
     send::above_cap,
@@ -64,8 +64,9 @@ impl Evm {
         let look = LookAhead { account, node, payment: &payment, head: assigned };
         match (&observation, finality) {
             (NonceObservation::Mined(mined), Finality::Final) => {
-                let call = parsed(PoolCall::for_payment(&payment))?;
-                let head = final_result(mined, node, scope.address(), &call).await?;
+                let action = parsed(Action::for_payment(&payment))?;
+                let (account, call) = (scope.address(), payment.call.as_ref());
+                let head = final_result(mined, node, account, &action, call).await?;
                 let following = look.start(batch_id).await;
                 let closed = match &following {
                     Some(following) => look.final_nonces(following).await,
@@ -207,9 +208,9 @@ fn of_observation(observation: &NonceObservation<'_>) -> WithdrawalStatus {
 fn of_outcome(outcome: &NonceOutcome, note: Option<String>) -> WithdrawalStatus {
     match outcome {
         // Its transaction is applied; the ledger's status does not say what the transaction did.
-        NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent => {
-            (LedgerStatus::Committed, None)
-        }
+        NonceOutcome::Withdrawn { .. }
+        | NonceOutcome::Executed { .. }
+        | NonceOutcome::WithoutEvent => (LedgerStatus::Committed, None),
         NonceOutcome::Reverted | NonceOutcome::Cancelled => (LedgerStatus::Invalid, note),
         NonceOutcome::UsedElsewhere => NOT_REPORTED,
     }
@@ -224,7 +225,7 @@ fn pending_note(
     assigned: &AssignedNonce,
 ) -> Option<String> {
     let max_fee = assigned.transactions.iter().map(|it| it.signed.max_fee).max()?;
-    if let Some(cap) = context.cap_at(&payment.pool).filter(|cap| max_fee > cap.wei()) {
+    if let Some(cap) = context.cap_for(payment).filter(|cap| max_fee > cap.wei()) {
         let above = above_cap(max_fee, cap);
         return Some(format!(
             "its transaction to be mined; it was sent before the cap was lowered: {above}"

@@ -20,9 +20,16 @@ pub(crate) fn message(event: &BatchEvent) -> Message {
             "instance": event.instance,
         },
     });
-    if let Some(EventWithdrawal { id, pool, amount, transaction_hash }) = &event.withdrawal {
-        body["data"]["withdrawal"] = json!({
-            "id": id, "pool": pool, "amount": amount, "transaction_hash": transaction_hash,
+    if let Some(EventWithdrawal { id, is_call, pool, amount, transaction_hash }) = &event.withdrawal
+    {
+        let (name, of, how_much) = if *is_call {
+            ("transaction", "to", "value")
+        } else {
+            ("withdrawal", "pool", "amount")
+        };
+        body["data"][name] = json!({
+            "id": id, of: Some(pool).filter(|pool| !pool.is_empty()), how_much: amount,
+            "transaction_hash": transaction_hash,
         });
     }
     Message { id: message_id(event), body: body.to_string() }
@@ -73,6 +80,7 @@ mod tests {
         assert!(!message(&event(1, 1)).body.contains("withdrawal"));
         let withdrawal = EventWithdrawal {
             id: "5a".repeat(16),
+            is_call: false,
             pool: "0xaa".to_owned(),
             amount: "7".to_owned(),
             transaction_hash: None,
@@ -82,6 +90,23 @@ mod tests {
         let expected =
             json!({"id": "5a".repeat(16), "pool": "0xaa", "amount": "7", "transaction_hash": null});
         assert_eq!(body["data"]["withdrawal"], expected);
+    }
+
+    #[test]
+    fn message_of_a_call_names_the_transaction() {
+        let call = EventWithdrawal {
+            id: "5a".repeat(16),
+            is_call: true,
+            pool: "0xaa".to_owned(),
+            amount: "7".to_owned(),
+            transaction_hash: None,
+        };
+        let body = message(&BatchEvent { withdrawal: Some(call), ..event(1, 1) }).body;
+        let body: Value = serde_json::from_str(&body).unwrap();
+        let expected =
+            json!({"id": "5a".repeat(16), "to": "0xaa", "value": "7", "transaction_hash": null});
+        assert_eq!(body["data"]["transaction"], expected);
+        assert_eq!(body["data"]["withdrawal"], Value::Null);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod amount;
+mod call;
 mod following;
 mod gas_admin_queue;
 mod gas_monitor;
@@ -23,6 +24,7 @@ mod withdrawal_state;
 mod withdrawal_store;
 
 pub use amount::{Amount, NotAnAmountError, in_unit};
+pub use call::{Call, CallError, CallRequest, Decoded, FunctionCall, PayRequest};
 pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
 pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
 pub use gas_monitor::{
@@ -30,15 +32,15 @@ pub use gas_monitor::{
 };
 pub use ids::{RewardId, ShortIdError, WithdrawalId, keep_latest_generation};
 pub use moving::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals};
-pub use nonce::{AssignedNonce, FinalTransaction, NonceOutcome};
+pub use nonce::{AssignedNonce, EventLog, FinalTransaction, NonceOutcome};
 pub use nonce_use::{NonceUse, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces};
-pub use payment::Payment;
+pub use payment::{Payment, Terms};
 pub use payment_limits::{
     PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentBudget, PaymentLimitError, PaymentLimits,
 };
 pub use retry_failed::{FailedFilter, FailedWithdrawal, FailedWithdrawals};
 pub use reward::{Reward, RewardConflict};
-pub use rules::WithdrawalRules;
+pub use rules::{CallRules, WithdrawalRules};
 pub use schedule::{AheadCount, ScheduleOutcome, WithdrawalConflict};
 pub use signing_store::{BatchAttempt, SignFn, SigningStore};
 pub use transaction::{NewSignedTransaction, SignedTransaction};

@@ -9,11 +9,14 @@ use crate::{
     BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayment,
     FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget,
     RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction,
-    SigningStore, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, Withdrawal,
+    SigningStore, Terms, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, Withdrawal,
     WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalStore,
 };
 
-pub use crate::{gas_monitor::MockGasMonitor, rules::MockWithdrawalRules};
+pub use crate::{
+    gas_monitor::MockGasMonitor,
+    rules::{MockCallRules, MockWithdrawalRules},
+};
 
 // The arguments of both have references inside of other types, whose lifetimes `automock` needs to have names.
 
@@ -49,7 +52,7 @@ mock! {
         fn unsettled_since(&self, service_id: &ServiceId) -> BatchResult<Option<Timestamp>>;
         fn pools(&self, service_id: &ServiceId) -> BatchResult<Vec<String>>;
         fn has_paid(&self, pool: &str) -> BatchResult<bool>;
-        fn unpaid_withdrawals(&self, service_id: &ServiceId, pool: &str, beneficiary: &str, amount: &str)
+        fn unpaid_withdrawals(&self, service_id: &ServiceId, terms: &Terms)
             -> BatchResult<Vec<UnpaidWithdrawal>>;
         fn settle_nonce(&self, service_id: &ServiceId, nonce: u64, used_at: Timestamp, nonce_use: &NonceUse) -> BatchResult<bool>;
     }

@@ -1,4 +1,5 @@
 use grid_batch_core::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::SignedTransaction;
 
@@ -32,7 +33,7 @@ impl AssignedNonce {
 }
 
 /// A final transaction, as its receipt shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinalTransaction {
     /// Its hash.
     pub hash: [u8; 32],
@@ -42,6 +43,19 @@ pub struct FinalTransaction {
     pub gas_used: Option<u64>,
     /// The price that it paid per unit of gas, in wei, if the node reports it.
     pub gas_price: Option<u128>,
+    /// The events that it emitted, if it is a call. The last ones of many are left out.
+    pub logs: Vec<EventLog>,
+}
+
+/// An event that a contract emitted, in hex digits with `0x`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventLog {
+    /// The contract.
+    pub address: String,
+    /// The topics.
+    pub topics: Vec<String>,
+    /// The data.
+    pub data: String,
 }
 
 /// How the use of a nonce ended. An outcome is final.
@@ -52,10 +66,15 @@ pub enum NonceOutcome {
         /// The pool's id, in decimal digits.
         withdrawal_id: String,
     },
+    /// The call was executed.
+    Executed {
+        /// The address of the contract that it created.
+        contract: Option<String>,
+    },
     /// The transaction of the withdrawal succeeded, but the pool did not emit its event. An operator decides whether
     /// the withdrawal was made.
     WithoutEvent,
-    /// The withdrawal was mined, but the pool refused it.
+    /// It was mined, but the pool or another contract refused it.
     Reverted,
     /// A filler was mined, so the withdrawal was cancelled.
     Cancelled,

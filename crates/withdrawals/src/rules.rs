@@ -2,6 +2,8 @@ use std::fmt;
 
 use grid_batch_core::ServiceId;
 
+use crate::{Call, CallError, CallRequest, Decoded, EventLog};
+
 /// Checks the values of a withdrawal and brings them into their canonical form. The error says, for the client, which
 /// rule the text breaks.
 #[cfg_attr(feature = "mocks", mockall::automock)]
@@ -23,4 +25,24 @@ pub trait WithdrawalRules: fmt::Debug + Send + Sync {
 
     /// An amount.
     fn amount(&self, text: &str) -> Result<String, String>;
+}
+
+/// Checks the values of a call and brings them into their canonical form, and decodes its result.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+pub trait CallRules: fmt::Debug + Send + Sync {
+    /// The service of an account, which is given by its name in the settings, its address or its service. The error is
+    /// for the client.
+    fn account(&self, text: &str) -> Result<ServiceId, String>;
+
+    /// The address of an account or a contract, in its canonical form.
+    fn address(&self, text: &str) -> Result<String, String>;
+
+    /// The call that a client requests from this account.
+    fn call(&self, account: &ServiceId, request: &CallRequest) -> Result<Call, CallError>;
+
+    /// Whether the account may send this call. The error says, for the client, what it may do.
+    fn may_be_sent(&self, account: &ServiceId, call: &Call) -> Result<(), String>;
+
+    /// Events, decoded by the declarations of their call. `None`: none of these is of the event.
+    fn decode(&self, abi: &[String], logs: &[EventLog]) -> Vec<Option<Decoded>>;
 }

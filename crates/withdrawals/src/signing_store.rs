@@ -3,7 +3,7 @@ use grid_batch_core::{BatchResult, ItemId, ServiceId, Timestamp};
 
 use crate::{
     ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse,
-    Payment, SignedTransaction, UnpaidWithdrawal, UnsettledNonces,
+    Payment, SignedTransaction, Terms, UnpaidWithdrawal, UnsettledNonces,
 };
 
 /// One attempt to submit a batch. Nothing is signed for an attempt that is no longer current.
@@ -181,9 +181,7 @@ pub trait SigningStore: Send + Sync {
     fn unpaid_withdrawals(
         &self,
         service_id: &ServiceId,
-        pool: &str,
-        beneficiary: &str,
-        amount: &str,
+        terms: &Terms,
     ) -> BatchResult<Vec<UnpaidWithdrawal>>;
 
     /// Stores what the chain used a nonce for. A nonce that was assigned to another withdrawal is moved to the one for

@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr};
 
 use grid_batch_core::ServiceId;
 
-use crate::{RewardId, WithdrawalId};
+use crate::{Call, RewardId, WithdrawalId};
 
 /// A payment from a pool to a beneficiary, as it is stored.
 ///
@@ -26,6 +26,8 @@ pub struct Withdrawal {
     pub amount: String,
     /// The idempotency key of the request, if it had one.
     pub idempotency_key: Option<String>,
+    /// The call, if it is no withdrawal from a pool but another transaction of the account.
+    pub call: Option<Call>,
 }
 
 /// How a withdrawal was requested.

@@ -119,6 +119,8 @@ pub struct WithdrawalFilter {
     pub beneficiary: Option<String>,
     /// Only withdrawals that were requested with this idempotency key.
     pub idempotency_key: Option<String>,
+    /// Whether calls are selected. Otherwise withdrawals from pools are.
+    pub calls: bool,
     /// Only withdrawals in one of these states. Empty: in any state.
     pub states: BTreeSet<WithdrawalState>,
 }

@@ -115,6 +115,11 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/rewards/{id}", READ_ALL),
     ("POST", "/rewards/{id}/claim", SUBMIT_ALL),
     ("POST", "/rewards/{id}/give", SUBMIT_ALL),
+    ("GET", "/v1/transactions", READ_ALL),
+    ("POST", "/v1/transactions", SUBMIT_ALL),
+    ("GET", "/v1/transactions/{id}", READ_ALL),
+    ("POST", "/v1/transactions/{id}/retry", OPERATE_ALL),
+    ("POST", "/v1/transactions/{id}/cancel", SUBMIT_ALL),
     // Routes that only say that something is not served here.
     (ANY, "/batches", READ_ALL),
     (ANY, "/withdrawals", READ_ALL),
@@ -122,6 +127,8 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     (ANY, "/rewards", READ_ALL),
     (ANY, "/rewards/{*rest}", READ_ALL),
     (ANY, "/v1/gas-admins", READ_ALL),
+    (ANY, "/v1/transactions", READ_ALL),
+    (ANY, "/v1/transactions/{*rest}", READ_ALL),
 ];
 
 /// Method and path of each route.

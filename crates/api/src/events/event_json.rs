@@ -15,7 +15,22 @@ json_types! {
         detail: Option<String> = event.detail,
         instance: Option<String> = event.instance,
         #[serde(skip_serializing_if = "Option::is_none")]
-        withdrawal: Option<EventWithdrawalJson> = event.withdrawal.map(EventWithdrawalJson::new),
+        withdrawal: Option<EventWithdrawalJson> =
+            event.withdrawal.clone().filter(|it| !it.is_call).map(EventWithdrawalJson::new),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transaction: Option<EventTransactionJson> =
+            event.withdrawal.filter(|it| it.is_call).map(EventTransactionJson::new),
+    }
+
+    /// The transaction that the batch tries.
+    struct EventTransactionJson(call: EventWithdrawal) {
+        id: String = call.id,
+        /// The address that is called; null if a contract is created.
+        to: Option<String> = Some(call.pool).filter(|to| !to.is_empty()),
+        /// In wei.
+        value: String = call.amount,
+        /// Null before it is signed.
+        transaction_hash: Option<String> = call.transaction_hash,
     }
 
     /// The withdrawal that the batch tries.

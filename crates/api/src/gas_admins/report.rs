@@ -3,7 +3,7 @@ use grid_batch_withdrawals::{GasAdminQueue, LastFailure};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::withdrawals::withdrawal_path;
+use crate::withdrawals::Queued;
 
 /// What `/v1/gas-admins` shows about one gas admin.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -127,7 +127,7 @@ impl From<&LastFailure> for FailureReport {
     fn from(failure: &LastFailure) -> Self {
         Self {
             id: failure.withdrawal_id.to_string(),
-            path: withdrawal_path(&failure.withdrawal_id),
+            path: Queued::Withdrawal.path(&failure.withdrawal_id),
             pool: failure.pool.clone(),
             reason: failure.reason.clone(),
             failed_at: failure.failed_at.rfc3339_micros(),

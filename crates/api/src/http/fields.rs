@@ -86,6 +86,11 @@ pub(crate) struct PageLimit(pub(crate) usize);
 impl PageLimit {
     const LARGEST: usize = 1_000;
 
+    /// The limit, or this one if it is lower.
+    pub(crate) fn at_most(self, limit: usize) -> Self {
+        Self(self.0.min(limit))
+    }
+
     /// Cuts what was read to a page. One item more than it has shows that there is a next page; then the last item of
     /// this one is returned.
     pub(crate) fn cut<T>(self, items: &mut Vec<T>) -> Option<&T> {

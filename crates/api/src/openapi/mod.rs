@@ -15,7 +15,7 @@ use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
 use crate::{
     batches, events, gas_admins, health, http::error_schemas, maintenance, metrics, operators,
-    reads, rewards, scabbard, tokens, webhooks, withdrawals,
+    reads, rewards, scabbard, tokens, transactions, webhooks, withdrawals,
 };
 
 /// The description as JSON.
@@ -67,6 +67,7 @@ fn document() -> OpenApi {
         events::routes().into_openapi(),
         withdrawals::routes().into_openapi(),
         rewards::routes().into_openapi(),
+        transactions::routes().into_openapi(),
         gas_admins::routes().into_openapi(),
         webhooks::routes().into_openapi(),
         tokens::routes().into_openapi(),

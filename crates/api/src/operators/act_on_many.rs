@@ -68,7 +68,8 @@ pub(super) async fn post(
     State(context): State<Arc<OperatorContext>>,
     request: Request,
 ) -> Result<Json<ManyJson>, ApiError> {
-    let (request, body): (_, ManyRequest) = context.api.read_long_json(request, BODY_LIMIT).await?;
+    let read = context.api.read_long_json(request, BODY_LIMIT).await?;
+    let (request, body, _): (_, ManyRequest, _) = read;
     let verb = parse_possible_verb(&body.verb)?;
     let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let batches = body.batches.unwrap_or_default();

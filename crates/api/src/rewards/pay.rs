@@ -85,7 +85,16 @@ async fn pay(
         None => (WithdrawalId::from_bytes(random_id()?), UniqueBy::Key),
     };
     let (reward_id, amount) = (Some(reward.id), reward.amount);
-    let withdrawal =
-        Withdrawal { id, service_id, kind, reward_id, pool, beneficiary, amount, idempotency_key };
+    let withdrawal = Withdrawal {
+        id,
+        service_id,
+        kind,
+        reward_id,
+        pool,
+        beneficiary,
+        amount,
+        idempotency_key,
+        call: None,
+    };
     schedule(context, &request, withdrawal, unique_by).await
 }

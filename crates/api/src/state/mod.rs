@@ -21,8 +21,8 @@ use tokio::sync::Semaphore;
 use crate::{
     ApiOptions,
     http::{
-        ApiError, BodyReader, Links, MemoryBudget, RequestError, json_content_type,
-        read_json_object, read_params,
+        ApiError, BodyReader, Links, MemoryBudget, MemoryReservation, RequestError,
+        json_content_type, read_json_object, read_params,
     },
     parts::ApiParts,
     rate_limits::Rates,
@@ -87,19 +87,20 @@ impl ApiState {
         &self,
         request: Request,
     ) -> Result<(Parts, T), ApiError> {
-        self.read_long_json(request, LONGEST_JSON).await
+        let (request, value, _) = self.read_long_json(request, LONGEST_JSON).await?;
+        Ok((request, value))
     }
 
-    /// The same with up to `limit` bytes.
+    /// Reads a body of up to `limit` bytes. The memory is reserved as long as the caller keeps the reservation.
     pub(crate) async fn read_long_json<T: DeserializeOwned>(
         &self,
         request: Request,
         limit: usize,
-    ) -> Result<(Parts, T), ApiError> {
+    ) -> Result<(Parts, T, MemoryReservation), ApiError> {
         let (request, body) = request.into_parts();
         let body = self.bodies.read(&request.headers, body, limit).await?;
         json_content_type(&request.headers).map_err(RequestError::JsonContentType)?;
-        Ok((request, read_json_object(&body.bytes)?))
+        Ok((request, read_json_object(&body.bytes)?, body.reservation))
     }
 
     /// Reads a request of an operator: who asks and why, and its parameters.

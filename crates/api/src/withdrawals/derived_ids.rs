@@ -1,8 +1,9 @@
-//! The ids of withdrawals and rewards.
+//! The ids of withdrawals, rewards and transactions.
 //!
 //! Ids are derived from idempotency keys and members, and the store holds each id once: this is how a
 //! repeated request finds what the first one stored. Therefore no release may change a derivation.
 
+use grid_batch_core::ServiceId;
 use grid_batch_withdrawals::{RewardId, WithdrawalId};
 use sha2::{Digest, Sha512};
 
@@ -26,6 +27,11 @@ pub(crate) fn withdrawal_id_from_reward_and_member(
     beneficiary: &str,
 ) -> WithdrawalId {
     WithdrawalId::from_bytes(derive(&["member", &reward.to_string(), beneficiary]))
+}
+
+/// The id of a transaction of an account with this idempotency key.
+pub(crate) fn transaction_id_from_key(account: &ServiceId, key: &str) -> WithdrawalId {
+    WithdrawalId::from_bytes(derive(&["transaction", account.as_str(), key]))
 }
 
 /// The id of a reward of a pool with this idempotency key.
@@ -78,12 +84,18 @@ mod tests {
             reward_id_from_key("0xpool", "key").to_string(),
             "fddaf96d91d3dd3b9d31b6ba4ea8f931"
         );
+        let account = "eip155:1:0xad".parse().unwrap();
+        assert_eq!(
+            transaction_id_from_key(&account, "key").to_string(),
+            "e0dfcaeb58d9d87091f9331c2059c92b"
+        );
     }
 
     #[test]
     fn different_inputs_have_different_ids() {
         let reward = REWARD.to_string();
         let ids = [
+            transaction_id_from_key(&"a".parse().unwrap(), "bc"),
             withdrawal_id_from_key("a", "bc"),
             withdrawal_id_from_key("ab", "c"),
             withdrawal_id_from_key("", "abc"),

@@ -5,7 +5,7 @@ use grid_batch_withdrawals::WithdrawalId;
 
 use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
-    withdrawals::{WithdrawalRequestError, context::WithdrawalContext, json::WithdrawalJson},
+    withdrawals::{QueuedJson, WithdrawalContext, WithdrawalJson},
 };
 
 /// `GET /withdrawals/{id}`.
@@ -22,8 +22,17 @@ pub(crate) async fn get(
     path: PathId,
     request: Parts,
 ) -> Result<Json<WithdrawalJson>, ApiError> {
+    read_one(&context, path, &request).await
+}
+
+/// The one whose id the path has, if it is of this kind.
+pub(crate) async fn read_one<J: QueuedJson>(
+    context: &WithdrawalContext,
+    path: PathId,
+    request: &Parts,
+) -> Result<Json<J>, ApiError> {
     let id: WithdrawalId = parse_path_id(path)?;
     let details = context.store.read(move |store| store.withdrawal(&id)).await?;
-    let details = details.ok_or(WithdrawalRequestError::WithdrawalNotFound(id))?;
-    Ok(Json(WithdrawalJson::new(&details, &context.api.links(&request))))
+    let details = details.ok_or_else(|| J::KIND.not_found(id))?;
+    context.json(&details, &context.api.links(request)).map(Json)
 }

@@ -2,18 +2,13 @@ use grid_batch_core::batches::BatchState;
 use grid_batch_core::{Hex, Timestamp};
 use grid_batch_withdrawals::{
     FinalTransaction, NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalEnd,
-    WithdrawalId, WithdrawalState, in_unit,
+    WithdrawalState, in_unit,
 };
 
 use crate::{
     http::{Links, json_types},
-    withdrawals::waits_for::waits_for,
+    withdrawals::{Queued, QueuedJson, WithdrawalContext, waits_for::waits_for},
 };
-
-/// The path of a withdrawal.
-pub(crate) fn withdrawal_path(id: &WithdrawalId) -> String {
-    format!("/withdrawals/{id}")
-}
 
 json_types! {
     /// A withdrawal in an answer.
@@ -38,8 +33,7 @@ json_types! {
         fail_reason: Option<String> = fail_reason(details),
         generation: u32 = details.generation,
         attempts: u32 = details.batch.progress.attempts,
-        transactions: Vec<TransactionJson> =
-            transactions(details).iter().map(TransactionJson::new).collect(),
+        transactions: Vec<TransactionJson> = signed_transactions(details),
         /// The transaction of the withdrawal that is final: it has paid, has failed or has cancelled.
         #[serde(skip_serializing_if = "Option::is_none")]
         final_transaction: Option<FinalTransactionJson> =
@@ -51,11 +45,11 @@ json_types! {
         #[serde(skip_serializing_if = "Option::is_none")]
         cancelled_at: Option<String> = details.cancelled_at.map(Timestamp::rfc3339_micros),
         ended_at: Option<String> = details.batch.ended_at.map(Timestamp::rfc3339_micros),
-        link: String = links.path(&withdrawal_path(&details.withdrawal.id)),
+        link: String = links.path(&Queued::Withdrawal.path(&details.withdrawal.id)),
     }
 
-    /// A transaction that was signed for a withdrawal. Fees are per unit of gas.
-    struct TransactionJson(transaction: &SignedTransaction) {
+    /// A transaction that was signed for a withdrawal, or for a transaction of an account. Fees are per unit of gas.
+    pub(crate) struct TransactionJson(transaction: &SignedTransaction) {
         hash: String = format!("0x{}", Hex(&transaction.signed.hash)),
         nonce: u64 = transaction.signed.nonce,
         max_fee_gwei: String = gwei(transaction.signed.max_fee),
@@ -68,25 +62,39 @@ json_types! {
     }
 
     /// A transaction that is final, and what it cost.
-    struct FinalTransactionJson(transaction: FinalTransaction) {
+    pub(crate) struct FinalTransactionJson(transaction: &FinalTransaction) {
         hash: String = format!("0x{}", Hex(&transaction.hash)),
         block: u64 = transaction.block,
         gas_used: Option<u64> = transaction.gas_used,
         /// The price that it paid for a unit of gas.
         gas_price_gwei: Option<String> = transaction.gas_price.map(gwei),
         /// What its gas cost, in wei.
-        fee: Option<String> = fee(&transaction).map(|fee| fee.to_string()),
+        fee: Option<String> = fee(transaction).map(|fee| fee.to_string()),
         /// What its gas cost, in the chain's coins.
-        fee_ether: Option<String> = fee(&transaction).map(ether),
+        fee_ether: Option<String> = fee(transaction).map(ether),
     }
 }
 
-fn transactions(details: &WithdrawalDetails) -> &[SignedTransaction] {
-    details.nonce.as_ref().map_or(&[][..], |nonce| nonce.transactions.as_slice())
+impl QueuedJson for WithdrawalJson {
+    const KIND: Queued = Queued::Withdrawal;
+
+    fn of(
+        details: &WithdrawalDetails,
+        _context: &WithdrawalContext,
+        links: &Links<'_>,
+    ) -> Option<Self> {
+        details.withdrawal.call.is_none().then(|| Self::new(details, links))
+    }
 }
 
-fn final_transaction(details: &WithdrawalDetails) -> Option<FinalTransaction> {
-    details.nonce.as_ref()?.final_transaction
+/// What was signed with its last nonce.
+pub(crate) fn signed_transactions(details: &WithdrawalDetails) -> Vec<TransactionJson> {
+    let transactions = details.nonce.iter().flat_map(|nonce| &nonce.transactions);
+    transactions.map(TransactionJson::new).collect()
+}
+
+fn final_transaction(details: &WithdrawalDetails) -> Option<&FinalTransaction> {
+    details.nonce.as_ref()?.final_transaction.as_ref()
 }
 
 fn fee(FinalTransaction { gas_used, gas_price, .. }: &FinalTransaction) -> Option<u128> {
@@ -94,7 +102,7 @@ fn fee(FinalTransaction { gas_used, gas_price, .. }: &FinalTransaction) -> Optio
 }
 
 /// Why it failed. If an operator decided that it was not made, this is the note about its transaction.
-fn fail_reason(details: &WithdrawalDetails) -> Option<String> {
+pub(crate) fn fail_reason(details: &WithdrawalDetails) -> Option<String> {
     match WithdrawalState::of(details) {
         WithdrawalState::Failed => {
             let note = details.nonce.as_ref().and_then(|nonce| nonce.note.clone());
@@ -129,7 +137,7 @@ fn final_withdrawal_id(details: &WithdrawalDetails) -> Option<String> {
 }
 
 /// Formats wei in gwei, without rounding.
-fn gwei(wei: u128) -> String {
+pub(crate) fn gwei(wei: u128) -> String {
     in_unit(wei, 9)
 }
 

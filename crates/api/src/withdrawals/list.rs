@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     http::{ApiError, PageLimit, Query, SawtoothErrors, parse_states_of},
-    withdrawals::{context::WithdrawalContext, json::WithdrawalJson},
+    withdrawals::{QueuedJson, WithdrawalContext, WithdrawalJson},
 };
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -30,10 +30,10 @@ pub(crate) struct WithdrawalsParams {
     before: Option<String>,
 }
 
-/// A page of withdrawals.
+/// A page of withdrawals or transactions.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WithdrawalPageJson {
-    data: Vec<WithdrawalJson>,
+pub(crate) struct QueuedPageJson<T> {
+    data: Vec<T>,
     paging: PagingJson,
     link: String,
 }
@@ -50,28 +50,51 @@ struct PagingJson {
     get, path = "/withdrawals", tag = "withdrawals", operation_id = "listWithdrawals", summary = "List withdrawals",
     params(WithdrawalsParams),
     responses(
-        (status = 200, description = "A page of withdrawals, the newest first", body = WithdrawalPageJson),
+        (status = 200, description = "A page of withdrawals, the newest first", body = QueuedPageJson<WithdrawalJson>),
         SawtoothErrors,
     ),
 )]
 pub(crate) async fn get(
     State(context): State<Arc<WithdrawalContext>>,
     request: Parts,
-) -> Result<Json<WithdrawalPageJson>, ApiError> {
+) -> Result<Json<QueuedPageJson<WithdrawalJson>>, ApiError> {
     let query = Query::parse(request.uri.query())?;
     let params: WithdrawalsParams = query.params()?;
-    let before: Option<WithdrawalId> = params.before.as_deref().map(str::parse).transpose()?;
-    let limit = params.limit;
+    let before = parse_before(params.before.as_deref())?;
+    let position = PagePosition { before, limit: params.limit };
     let filter = parse_filter(&context, params)?;
+    read_page(&context, &request, &query, filter, position).await
+}
 
+/// Where a page starts, and how many it has at most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PagePosition {
+    pub(crate) before: Option<WithdrawalId>,
+    pub(crate) limit: PageLimit,
+}
+
+/// The id in the parameter `before`.
+pub(crate) fn parse_before(text: Option<&str>) -> Result<Option<WithdrawalId>, ApiError> {
+    Ok(text.map(str::parse).transpose()?)
+}
+
+/// A page of those that are selected, the newest first.
+pub(crate) async fn read_page<J: QueuedJson>(
+    context: &WithdrawalContext,
+    request: &Parts,
+    query: &Query,
+    filter: WithdrawalFilter,
+    position: PagePosition,
+) -> Result<Json<QueuedPageJson<J>>, ApiError> {
+    let PagePosition { before, limit } = position;
     let read =
         context.store.read(move |store| store.withdrawals(&filter, before.as_ref(), limit.0 + 1));
-    let (mut page, links) = (read.await?, context.api.links(&request));
+    let (mut page, links) = (read.await?, context.api.links(request));
     let last = limit.cut(&mut page).map(|details| details.withdrawal.id);
-    let next = last.map(|last| links.next_page(&query, last));
-    let data = page.iter().map(|details| WithdrawalJson::new(details, &links)).collect();
+    let next = last.map(|last| links.next_page(query, last));
+    let data = page.iter().filter_map(|details| J::of(details, context, &links)).collect();
     let link = links.own();
-    Ok(Json(WithdrawalPageJson { data, paging: PagingJson { limit: limit.0, next }, link }))
+    Ok(Json(QueuedPageJson { data, paging: PagingJson { limit: limit.0, next }, link }))
 }
 
 fn parse_filter(
@@ -81,15 +104,19 @@ fn parse_filter(
     let beneficiary = params.beneficiary.map(|text| context.parse_beneficiary(&text));
     Ok(WithdrawalFilter {
         pool: params.pool.map(|text| context.parse_any_pool(&text)).transpose()?,
-        service_id: None,
         reward_id: params.reward_id.as_deref().map(str::parse).transpose()?,
         beneficiary: beneficiary.transpose()?,
         idempotency_key: params.idempotency_key,
-        states: params.state.as_deref().map_or_else(|| Ok(BTreeSet::new()), parse_states)?,
+        states: parse_states::<WithdrawalJson>(params.state.as_deref())?,
+        ..WithdrawalFilter::default()
     })
 }
 
-fn parse_states(text: &str) -> Result<BTreeSet<WithdrawalState>, ApiError> {
-    let (name, has_ended) = (WithdrawalState::as_str, WithdrawalState::has_ended);
-    parse_states_of(text, WithdrawalState::ALL, name, has_ended)
+/// The states in the parameter `state`, by the names that they have for this kind.
+pub(crate) fn parse_states<J: QueuedJson>(
+    text: Option<&str>,
+) -> Result<BTreeSet<WithdrawalState>, ApiError> {
+    let Some(text) = text else { return Ok(BTreeSet::new()) };
+    let name = |state| J::KIND.state_name(state);
+    parse_states_of(text, WithdrawalState::ALL, name, WithdrawalState::has_ended)
 }

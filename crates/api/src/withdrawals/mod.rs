@@ -1,4 +1,4 @@
-//! `/withdrawals`, and what `/rewards` shares with it.
+//! `/withdrawals`, and what `/rewards` and `/v1/transactions` share with it.
 
 mod context;
 mod derived_ids;
@@ -8,6 +8,7 @@ mod idempotency_key;
 mod json;
 mod list;
 mod operations;
+mod queued;
 mod retry_failed;
 mod schedule;
 mod undecided_nonces;
@@ -20,13 +21,20 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use context::{WRITES, WithdrawalContext};
 pub(crate) use derived_ids::{
-    random_id, reward_id_from_key, withdrawal_id_from_reward_and_key,
+    random_id, reward_id_from_key, transaction_id_from_key, withdrawal_id_from_reward_and_key,
     withdrawal_id_from_reward_and_member,
 };
 pub(crate) use error::WithdrawalRequestError;
+pub(crate) use get::read_one;
 pub(crate) use idempotency_key::idempotency_key;
-pub(crate) use json::{WithdrawalJson, withdrawal_path};
-pub(crate) use schedule::{UniqueBy, schedule};
+pub(crate) use json::{
+    FinalTransactionJson, TransactionJson, WithdrawalJson, fail_reason, gwei, signed_transactions,
+};
+pub(crate) use list::{PagePosition, QueuedPageJson, parse_before, parse_states, read_page};
+pub(crate) use operations::{OperationAnswer, cancel_one, retry_one};
+pub(crate) use queued::{Queued, QueuedJson};
+pub(crate) use schedule::{UniqueBy, enqueue, refuse_if_new, schedule};
+pub(crate) use waits_for::{present_nonce, waits_for};
 pub(crate) use writer::{WithdrawalGroupStore, WithdrawalQueue};
 
 /// The routes of withdrawals.

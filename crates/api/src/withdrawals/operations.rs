@@ -13,10 +13,11 @@ use grid_batch_withdrawals::{
 use crate::{
     http::{ApiError, PathId, SawtoothErrors, parse_path_id},
     state::ActionRequest,
-    withdrawals::{WithdrawalRequestError, context::WithdrawalContext, json::WithdrawalJson},
+    withdrawals::{Queued, QueuedJson, WithdrawalContext, WithdrawalJson, WithdrawalRequestError},
 };
 
-type WithdrawalAnswer = Result<(StatusCode, Json<WithdrawalJson>), ApiError>;
+/// The answer to an operation on one of a kind.
+pub(crate) type OperationAnswer<J> = Result<(StatusCode, Json<J>), ApiError>;
 
 /// `POST /withdrawals/{id}/retry`: schedules a failed withdrawal again.
 #[utoipa::path(
@@ -32,8 +33,8 @@ pub(crate) async fn retry(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,
     request: Request,
-) -> WithdrawalAnswer {
-    Ok((StatusCode::OK, act(&context, path, request, write_retry).await?))
+) -> OperationAnswer<WithdrawalJson> {
+    retry_one(&context, path, request).await
 }
 
 /// `POST /withdrawals/{id}/cancel`: requests that a withdrawal be cancelled, if it still can be.
@@ -50,26 +51,47 @@ pub(crate) async fn cancel(
     State(context): State<Arc<WithdrawalContext>>,
     path: PathId,
     request: Request,
-) -> WithdrawalAnswer {
-    Ok((StatusCode::ACCEPTED, act(&context, path, request, write_cancellation).await?))
+) -> OperationAnswer<WithdrawalJson> {
+    cancel_one(&context, path, request).await
 }
 
-type Write = fn(&dyn WithdrawalStore, &WithdrawalId, &OperatorRequest) -> Result<(), ApiError>;
+/// Schedules a failed one of this kind again.
+pub(crate) async fn retry_one<J: QueuedJson>(
+    context: &WithdrawalContext,
+    path: PathId,
+    request: Request,
+) -> OperationAnswer<J> {
+    Ok((StatusCode::OK, act(context, path, request, write_retry).await?))
+}
 
-/// Does it, and wakes the queue of the withdrawal's service. Returns the withdrawal as it is then.
-async fn act(
-    context: &Arc<WithdrawalContext>,
+/// Requests that one of this kind be cancelled.
+pub(crate) async fn cancel_one<J: QueuedJson>(
+    context: &WithdrawalContext,
+    path: PathId,
+    request: Request,
+) -> OperationAnswer<J> {
+    Ok((StatusCode::ACCEPTED, act(context, path, request, write_cancellation).await?))
+}
+
+type Write =
+    fn(&dyn WithdrawalStore, Queued, &WithdrawalId, &OperatorRequest) -> Result<(), ApiError>;
+
+/// Does it, and wakes the queue of the service. Returns what is stored then.
+async fn act<J: QueuedJson>(
+    context: &WithdrawalContext,
     path: PathId,
     request: Request,
     write: Write,
-) -> Result<Json<WithdrawalJson>, ApiError> {
+) -> Result<Json<J>, ApiError> {
     let id = parse_path_id(path)?;
     let (request, body): (_, ActionRequest) = context.read_json(request).await?;
     let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let (store, stored) = (Arc::clone(&context.store.store), context.stored.clone());
     let work = move || {
-        write(&*store, &id, &asked)?;
-        let details = read(&*store, &id)?;
+        // The store does not know which kind the client asked for.
+        read(&*store, J::KIND, &id)?;
+        write(&*store, J::KIND, &id, &asked)?;
+        let details = read(&*store, J::KIND, &id)?;
         if !asked.dry_run {
             // A delayed withdrawal is cancelled at once.
             stored.notify(slice::from_ref(&details.withdrawal.service_id));
@@ -77,39 +99,48 @@ async fn act(
         Ok(details)
     };
     let details = context.store.writes.run(work).await?;
-    Ok(Json(WithdrawalJson::new(&details, &context.api.links(&request))))
+    context.json(&details, &context.api.links(&request)).map(Json)
 }
 
 fn write_retry(
     store: &dyn WithdrawalStore,
+    kind: Queued,
     id: &WithdrawalId,
     asked: &OperatorRequest,
 ) -> Result<(), ApiError> {
     match store.retry_withdrawal(id, asked).map_err(ApiError::write_failed)? {
         RetryOutcome::Scheduled { .. } => Ok(()),
         RetryOutcome::NotFailed { state } => {
-            Err(WithdrawalRequestError::NotFailed { state: state.as_str() }.into())
+            Err(WithdrawalRequestError::NotFailed { kind, state: kind.state_name(state) }.into())
         }
         RetryOutcome::PaymentLimit(error) => Err(error.into()),
-        RetryOutcome::NotFound => Err(WithdrawalRequestError::WithdrawalNotFound(*id).into()),
+        RetryOutcome::NotFound => Err(kind.not_found(*id).into()),
     }
 }
 
 fn write_cancellation(
     store: &dyn WithdrawalStore,
+    kind: Queued,
     id: &WithdrawalId,
     asked: &OperatorRequest,
 ) -> Result<(), ApiError> {
     match store.cancel_withdrawal(id, asked).map_err(ApiError::write_failed)? {
         CancelOutcome::Requested { .. } => Ok(()),
         CancelOutcome::AlreadyEnded { state } => {
-            Err(WithdrawalRequestError::AlreadyEnded { state: state.as_str() }.into())
+            let state = kind.state_name(state);
+            Err(WithdrawalRequestError::AlreadyEnded { kind, state }.into())
         }
-        CancelOutcome::NotFound => Err(WithdrawalRequestError::WithdrawalNotFound(*id).into()),
+        CancelOutcome::NotFound => Err(kind.not_found(*id).into()),
     }
 }
 
-fn read(store: &dyn WithdrawalStore, id: &WithdrawalId) -> Result<WithdrawalDetails, ApiError> {
+/// The one with this id, if it is of this kind.
+fn read(
+    store: &dyn WithdrawalStore,
+    kind: Queued,
+    id: &WithdrawalId,
+) -> Result<WithdrawalDetails, ApiError> {
     let details = store.withdrawal(id).map_err(ApiError::write_failed)?;
-    Ok(details.ok_or(WithdrawalRequestError::WithdrawalNotFound(*id))?)
+    let details = details.filter(|details| Queued::of(&details.withdrawal) == kind);
+    Ok(details.ok_or_else(|| kind.not_found(*id))?)
 }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, Links, PageLimit, SawtoothErrors, Time, json_types},
+    http::{ApiError, PageLimit, SawtoothErrors, Time, json_types},
     state::StoredCallback,
-    withdrawals::{context::WithdrawalContext, json::withdrawal_path},
+    withdrawals::{Queued, WithdrawalContext},
 };
 
 /// What was retried, or would be.
@@ -35,7 +35,7 @@ json_types! {
         reason: String = refusal.to_string(),
     }
 
-    struct FailedWithdrawalJson(failed: FailedWithdrawal, links: &Links<'_>) {
+    struct FailedWithdrawalJson(failed: FailedWithdrawal, own_link: String) {
         id: String = failed.withdrawal.id.to_string(),
         service_id: String = failed.withdrawal.service_id.to_string(),
         pool: String = failed.withdrawal.pool,
@@ -43,7 +43,7 @@ json_types! {
         amount: String = failed.withdrawal.amount,
         failed_at: String = failed.failed_at.rfc3339_micros(),
         fail_reason: String = failed.fail_reason,
-        link: String = links.path(&withdrawal_path(&failed.withdrawal.id)),
+        link: String = own_link,
     }
 }
 
@@ -107,7 +107,10 @@ pub(crate) async fn post(
     let found = context.store.writes.run(work).await?;
     let FailedWithdrawals { withdrawals, refused, refused_count, has_more } = found;
     let links = context.api.links(&request);
-    let to_json = |failed| FailedWithdrawalJson::new(failed, &links);
+    let to_json = |failed: FailedWithdrawal| {
+        let path = Queued::of(&failed.withdrawal).path(&failed.withdrawal.id);
+        FailedWithdrawalJson::new(failed, links.path(&path))
+    };
     let refused = refused.into_iter().map(|(failed, error)| RefusedRetryJson::new(failed, error));
     Ok(Json(RetriedJson {
         data: withdrawals.into_iter().map(to_json).collect(),

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::{Request, State},
-    http::{StatusCode, header::LOCATION, request::Parts},
+    http::{header::LOCATION, request::Parts},
     response::{IntoResponse, Response},
 };
 use grid_batch_withdrawals::{
@@ -18,11 +18,9 @@ use crate::{
     http::{ApiError, SawtoothErrors},
     rate_limits::LimitError,
     withdrawals::{
-        WithdrawalRequestError,
-        context::WithdrawalContext,
+        Queued, QueuedJson, WithdrawalContext, WithdrawalJson, WithdrawalRequestError,
         derived_ids::{random_id, withdrawal_id_from_key},
-        idempotency_key::idempotency_key,
-        json::{WithdrawalJson, withdrawal_path},
+        idempotency_key,
         writer::ScheduleAnswer,
     },
 };
@@ -66,8 +64,17 @@ pub(crate) async fn post(
         None => WithdrawalId::from_bytes(random_id()?),
     };
     let (kind, reward_id) = (WithdrawalKind::Propose, None);
-    let withdrawal =
-        Withdrawal { id, service_id, kind, reward_id, pool, beneficiary, amount, idempotency_key };
+    let withdrawal = Withdrawal {
+        id,
+        service_id,
+        kind,
+        reward_id,
+        pool,
+        beneficiary,
+        amount,
+        idempotency_key,
+        call: None,
+    };
     schedule(&context, &request, withdrawal, UniqueBy::Key).await
 }
 
@@ -90,18 +97,28 @@ pub(crate) async fn schedule(
     unique_by: UniqueBy,
 ) -> Result<Response, ApiError> {
     check_beneficiary(context, &withdrawal).await?;
+    enqueue::<WithdrawalJson>(context, request, withdrawal, unique_by).await
+}
+
+/// Schedules one of a kind, which is allowed, and answers with its present state.
+pub(crate) async fn enqueue<J: QueuedJson>(
+    context: &WithdrawalContext,
+    request: &Parts,
+    withdrawal: Withdrawal,
+    unique_by: UniqueBy,
+) -> Result<Response, ApiError> {
     let (id, service_id) = (withdrawal.id, withdrawal.service_id.clone());
     let rates = &context.api.rates;
     rates.begin_of_service(&service_id)?;
     let stored = store(context, withdrawal.clone()).await?;
-    let link = || context.api.links(request).path(&withdrawal_path(&id));
+    let link = || context.api.links(request).path(&J::KIND.path(&id));
     let details = match (stored, unique_by) {
         (Ok(ScheduleOutcome::AlreadyStored), UniqueBy::Member { may_repeat: false })
         | (Err(WithdrawalConflict::OtherTerms { .. }), UniqueBy::Member { .. }) => {
             return Err(WithdrawalRequestError::AlreadyPaid { link: link() }.into());
         }
         (Err(WithdrawalConflict::OtherTerms { stored }), UniqueBy::Key) => {
-            return Err(WithdrawalRequestError::WithdrawalConflict { stored, link: link() }.into());
+            return Err(conflict(stored, link()).into());
         }
         (Err(refused @ WithdrawalConflict::QueueFull { .. }), _) => {
             let wait = rates.wait_for_place(&service_id);
@@ -112,11 +129,18 @@ pub(crate) async fn schedule(
             rates.stored(&service_id, None, 1);
             WithdrawalDetails::scheduled(withdrawal, created_at, ahead)
         }
-        (Ok(ScheduleOutcome::AlreadyStored), _) => read(context, id).await?,
+        (Ok(ScheduleOutcome::AlreadyStored), _) => read(context, J::KIND, id).await?,
     };
-    let location = [(LOCATION, withdrawal_path(&id))];
-    let json = WithdrawalJson::new(&details, &context.api.links(request));
-    Ok((StatusCode::CREATED, location, Json(json)).into_response())
+    let location = [(LOCATION, J::KIND.path(&id))];
+    let json: J = context.json(&details, &context.api.links(request))?;
+    Ok((J::KIND.scheduled_status(), location, Json(json)).into_response())
+}
+
+fn conflict(stored: Box<Withdrawal>, link: String) -> WithdrawalRequestError {
+    match Queued::of(&stored) {
+        Queued::Withdrawal => WithdrawalRequestError::WithdrawalConflict { stored, link },
+        Queued::Transaction => WithdrawalRequestError::TransactionConflict { id: stored.id, link },
+    }
 }
 
 /// Stores a withdrawal, in a commit with others that wait. If the client disconnects, it is stored all
@@ -125,7 +149,8 @@ async fn store(
     context: &WithdrawalContext,
     withdrawal: Withdrawal,
 ) -> Result<ScheduleAnswer, ApiError> {
-    let not_scheduled = WithdrawalRequestError::NotScheduled(withdrawal.id);
+    let (kind, id) = (Queued::of(&withdrawal), withdrawal.id);
+    let not_scheduled = WithdrawalRequestError::NotScheduled { kind, id };
     context.api.database.check()?;
     let slot = context.queue.reserve_slot()?;
     let stored = async { Ok(slot.store(withdrawal).await.ok_or(not_scheduled.clone())?) };
@@ -135,14 +160,14 @@ async fn store(
 /// Reads a withdrawal that an earlier request has stored.
 async fn read(
     context: &WithdrawalContext,
+    kind: Queued,
     id: WithdrawalId,
 ) -> Result<WithdrawalDetails, ApiError> {
     let details = context.store.read(move |store| store.withdrawal(&id)).await;
-    Ok(details.ok().flatten().ok_or(WithdrawalRequestError::NotScheduled(id))?)
+    Ok(details.ok().flatten().ok_or(WithdrawalRequestError::NotScheduled { kind, id })?)
 }
 
-/// Refuses a new withdrawal to a beneficiary that its pool may not pay. One that is stored already gets its
-/// usual answer: it was allowed when it was scheduled.
+/// Refuses a new withdrawal to a beneficiary that its pool may not pay.
 async fn check_beneficiary(
     context: &WithdrawalContext,
     withdrawal: &Withdrawal,
@@ -150,9 +175,18 @@ async fn check_beneficiary(
     let Err(rule) = context.rules.may_be_paid(&withdrawal.pool, &withdrawal.beneficiary) else {
         return Ok(());
     };
-    let id = withdrawal.id;
+    let refusal = WithdrawalRequestError::BeneficiaryNotAllowed { rule };
+    refuse_if_new(context, withdrawal.id, refusal.into()).await
+}
+
+/// Refuses what is new. What is stored already gets its usual answer: it was allowed when it was scheduled.
+pub(crate) async fn refuse_if_new(
+    context: &WithdrawalContext,
+    id: WithdrawalId,
+    refusal: ApiError,
+) -> Result<(), ApiError> {
     match context.store.read(move |store| store.withdrawal(&id)).await? {
         Some(_) => Ok(()),
-        None => Err(WithdrawalRequestError::BeneficiaryNotAllowed { rule }.into()),
+        None => Err(refusal),
     }
 }

@@ -1,7 +1,9 @@
 use grid_batch_core::batches::Hold;
 use grid_batch_withdrawals::{AheadCount, AssignedNonce, WithdrawalDetails, WithdrawalState};
 
-/// What a withdrawal waits for, as a text for people. `None` if it has ended.
+use crate::withdrawals::Queued;
+
+/// What a withdrawal or transaction waits for, as a text for people. `None` if it has ended.
 pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
     let nonce = present_nonce(details);
     let note = nonce.and_then(|nonce| nonce.note.as_deref());
@@ -13,7 +15,7 @@ pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
             decision(details, nonce)
         }
         WithdrawalState::Held => hold_reason(details, note.or(without_nonce)),
-        WithdrawalState::Scheduled => queue_position(details.ahead),
+        WithdrawalState::Scheduled => queue_position(details),
         WithdrawalState::Parked => next_try(details),
         WithdrawalState::Submitting => "the node's answer to its transaction".to_owned(),
         WithdrawalState::InDoubt => {
@@ -36,15 +38,15 @@ pub(crate) fn waits_for(details: &WithdrawalDetails) -> Option<String> {
 
 /// The nonce that the withdrawal has. One whose use ended in an earlier generation says nothing about the
 /// present.
-fn present_nonce(details: &WithdrawalDetails) -> Option<&AssignedNonce> {
+pub(crate) fn present_nonce(details: &WithdrawalDetails) -> Option<&AssignedNonce> {
     let is_present =
         |nonce: &&AssignedNonce| nonce.outcome.is_none() || nonce.generation == details.generation;
     details.nonce.as_ref().filter(is_present)
 }
 
-/// Its result is reported after those of the earlier withdrawals.
+/// Its result is reported after those of the earlier ones.
 fn signed_ahead(details: &WithdrawalDetails, note: Option<&str>) -> String {
-    let queue = queue_position(details.ahead);
+    let queue = queue_position(details);
     match (note, node_error(details)) {
         (Some(note), _) => format!("{note}; it waits for {queue}"),
         (None, None) => format!("its transaction is sent; it waits for {queue}"),
@@ -83,15 +85,17 @@ fn decision(details: &WithdrawalDetails, nonce: Option<&AssignedNonce>) -> Strin
     )
 }
 
-fn queue_position(ahead: Option<AheadCount>) -> String {
-    let Some(AheadCount { count, more }) = ahead else {
-        return "earlier withdrawals of its gas admin".to_owned();
+fn queue_position(details: &WithdrawalDetails) -> String {
+    let kind = Queued::of(&details.withdrawal);
+    let owner = kind.owner();
+    let Some(AheadCount { count, more }) = details.ahead else {
+        return format!("earlier {kind}s of its {owner}");
     };
     let more = if more { "more than " } else { "" };
     match count {
-        0 => "its submission, as the next of its gas admin".to_owned(),
-        1 => "1 earlier withdrawal of its gas admin".to_owned(),
-        count => format!("{more}{count} earlier withdrawals of its gas admin"),
+        0 => format!("its submission, as the next of its {owner}"),
+        1 => format!("1 earlier {kind} of its {owner}"),
+        count => format!("{more}{count} earlier {kind}s of its {owner}"),
     }
 }
 

@@ -1,7 +1,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use grid_batch_core::{BatchResult, ServiceId};
-use grid_batch_withdrawals::{ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalStore};
+use grid_batch_withdrawals::{
+    Call, ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalStore,
+};
 
 use crate::{
     group_commit::{GroupSize, GroupStore, WriteQueue},
@@ -11,8 +13,8 @@ use crate::{
 /// Whether a withdrawal was scheduled.
 pub(crate) type ScheduleAnswer = Result<ScheduleOutcome, WithdrawalConflict>;
 
-/// The queue of the writer of withdrawals. What waits in it is small: all texts are in their canonical
-/// form.
+/// The queue of the writer of withdrawals. What waits in it is small, except for the data of calls: all texts are in
+/// their canonical form.
 pub(crate) type WithdrawalQueue = WriteQueue<Withdrawal, ScheduleAnswer>;
 
 /// Schedules groups of withdrawals, and tells of the gas admins that have new ones.
@@ -27,8 +29,11 @@ impl GroupStore for WithdrawalGroupStore {
 
     const ITEMS: &'static str = "withdrawals";
 
-    fn size(_: &Withdrawal) -> GroupSize {
-        GroupSize { batches: 1, bytes: 0 }
+    fn size(withdrawal: &Withdrawal) -> GroupSize {
+        let length =
+            |call: &Call| call.data.len() + call.abi.iter().map(String::len).sum::<usize>();
+        let bytes = withdrawal.call.as_ref().map_or(0, length);
+        GroupSize { batches: 1, bytes }
     }
 
     fn store(&self, withdrawals: &[Withdrawal]) -> BatchResult<Vec<ScheduleAnswer>> {

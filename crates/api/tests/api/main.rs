@@ -21,5 +21,6 @@ mod sockets;
 mod statuses;
 mod submit;
 mod test_server;
+mod transactions;
 mod webhooks;
 mod withdrawals;

@@ -1,10 +1,13 @@
 //! `/openapi.json` and `/docs`: every operation that is described is served.
 
-use grid_batch_api::openapi_json;
+use std::sync::Arc;
+
+use grid_batch_api::{ApiBuilder, openapi_json};
+use grid_batch_withdrawals::mocks::MockCallRules;
 use serde_json::Value;
 
 use crate::{
-    client::Response, test_server::TestServer, withdrawals::test_pools::server_with_pools,
+    client::Response, test_server::TestServer, withdrawals::test_pools::server_with_pools_and,
 };
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -32,7 +35,8 @@ fn every_described_operation_is_served() {
         let builder = builder.with_tokens(store.clone());
         builder.with_operators(store.clone(), || None)
     });
-    let servers = [everything, server_with_pools()];
+    let with_calls = |builder: ApiBuilder| builder.with_calls(Arc::new(MockCallRules::new()));
+    let servers = [everything, server_with_pools_and(with_calls)];
     let document: Value = serde_json::from_str(&openapi_json()).unwrap();
     let operations = operations(&document);
     assert!(operations.len() >= 15, "{operations:?}");

@@ -1,6 +1,7 @@
 //! The command line: each command is a file.
 
 mod actions;
+mod amount;
 mod arguments;
 mod batch;
 mod columns;
@@ -46,6 +47,7 @@ mod signals;
 mod submit;
 mod token;
 mod top;
+mod transaction;
 mod usage;
 mod variables;
 mod verbs;
@@ -122,6 +124,8 @@ enum Command {
     Withdrawal(withdrawal::WithdrawalCommand),
     #[cfg(feature = "evm")]
     RetryWithdrawals(withdrawal::FilteredArgs),
+    #[command(subcommand, visible_alias = "transactions")]
+    Transaction(transaction::TransactionCommand),
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
     Restored(restored::RestoredArgs),
@@ -187,6 +191,7 @@ impl Command {
             Self::Withdrawal(command) => withdrawal::run(command),
             #[cfg(feature = "evm")]
             Self::RetryWithdrawals(args) => withdrawal::retry_filtered(&args.filter),
+            Self::Transaction(command) => transaction::run(command),
             Self::Ledger(command) => ledger::run(command),
             Self::Restored(args) => restored::run(args),
             Self::Retention(args) => retention::run(args),

@@ -5,7 +5,8 @@ use std::{fs, path::Path};
 use crate::harness::BatchHarness;
 
 /// The commands that have commands of their own.
-const GROUPS: &[&str] = &["batch", "key", "ledger", "token", "webhooks", "withdrawal"];
+const GROUPS: &[&str] =
+    &["batch", "key", "ledger", "token", "transaction", "webhooks", "withdrawal"];
 
 /// The words of each line in a block `text` that starts with the program's name, without the comment.
 fn listed_commands(page: &str) -> Vec<Vec<String>> {
@@ -27,7 +28,7 @@ fn listed_commands_exist_with_their_flags() {
     let harness = BatchHarness::sawtooth();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let mut count = 0;
-    for page in ["operations.md", "withdrawals.md", "guides/security.md"] {
+    for page in ["operations.md", "withdrawals.md", "transactions.md", "guides/security.md"] {
         for command in listed_commands(&fs::read_to_string(folder.join(page)).unwrap()) {
             let names = if GROUPS.contains(&command[0].as_str()) { 2 } else { 1 };
             let mut arguments: Vec<&str> = command[..names].iter().map(String::as_str).collect();

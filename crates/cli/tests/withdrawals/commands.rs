@@ -12,12 +12,12 @@ use crate::{
 };
 
 /// Runs a command as a client, which has no configuration of the server.
-fn client(server: &WithdrawalServer, arguments: &[&str]) -> ProcessOutput {
+pub(crate) fn client(server: &WithdrawalServer, arguments: &[&str]) -> ProcessOutput {
     let url = format!("http://{}", server.address);
     run(GRID_BATCH.command([arguments, &["--url", &url]].concat()))
 }
 
-fn json_of(output: &ProcessOutput) -> Value {
+pub(crate) fn json_of(output: &ProcessOutput) -> Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 

@@ -22,7 +22,7 @@ fn invalid_setting_is_named_and_no_database_is_created() {
     let file = format!("a={}", bad.display());
     let missing = format!("a={}", harness.path().join("missing.key").display());
     let cases: &[(&[(&str, &str)], &str)] = &[
-        (&[("--pools-gas-admin", "")], "pools.*.gas_admin is not set"),
+        (&[("--gas-admins-key", ""), ("--pools-gas-admin", "")], "pools.*.gas_admin is not set"),
         (&[("--ledger-urls", "")], "ledger.urls is not set"),
         (&[("--gas-admins-key", admin), ("--pools-gas-admin", &typo)], "pools.*.gas_admin: "),
         (&[("--evm-maximum-gas-price", "much")], "evm.maximum_gas_price: "),

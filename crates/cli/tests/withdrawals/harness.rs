@@ -101,6 +101,11 @@ impl WithdrawalHarness {
         Self::with(pools, anvil(), Some(TestDatabase::create()))
     }
 
+    /// The same on a chain with these options.
+    pub fn on_postgres_with(pools: usize, options: &AnvilOptions) -> Self {
+        Self::with(pools, Chain::start(options).unwrap(), Some(TestDatabase::create()))
+    }
+
     /// One pool on a chain whose node is hardhat, and a SQLite database.
     pub fn on_hardhat() -> Self {
         Self::with(1, Chain::start_hardhat().unwrap(), None)
@@ -172,6 +177,14 @@ impl WithdrawalHarness {
 
     pub fn serve_with(&self, flags: &[(&str, &str)]) -> WithdrawalServer {
         WithdrawalServer::start(self.command(flags))
+    }
+
+    /// Starts a server whose gas admins may send every transaction.
+    pub fn serve_calls(&self, flags: &[(&str, &str)]) -> WithdrawalServer {
+        let admins = 0..self.pools.len();
+        let anything: Vec<String> = admins.map(|index| format!("admin{index}=*")).collect();
+        let anything = anything.join(",");
+        self.serve_with(&[flags, &[("--gas-admins-destinations", anything.as_str())]].concat())
     }
 
     /// Copies the SQLite database. No server may be running.

@@ -21,6 +21,7 @@ mod intake;
 mod keys;
 mod kill_points;
 mod lists;
+mod mixed_transactions;
 mod moved_gas_admin;
 mod nodes;
 mod nonce_gaps;
@@ -34,6 +35,7 @@ mod rejections;
 mod reports;
 mod restored_database;
 mod speed;
+mod transactions;
 mod wrong_answers;
 
 const GRID_BATCH: Binary = Binary(env!("CARGO_BIN_EXE_grid-batch"));

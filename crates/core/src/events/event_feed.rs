@@ -152,18 +152,20 @@ pub struct BatchEvent {
     pub at: Timestamp,
     /// The instance that recorded it; `None` for a command, or a process without claims.
     pub instance: Option<String>,
-    /// The withdrawal that the batch executes, if any. It is not set in the history of a batch.
+    /// The withdrawal or call that the batch executes, if any. It is not set in the history of a batch.
     pub withdrawal: Option<EventWithdrawal>,
 }
 
-/// What an event of a withdrawal's batch says about the withdrawal.
+/// What an event says about the withdrawal or call of its batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventWithdrawal {
-    /// The id of the withdrawal.
+    /// Its id.
     pub id: String,
-    /// The pool that pays.
+    /// Whether it is a call, so any transaction that is no withdrawal.
+    pub is_call: bool,
+    /// The pool that pays, or the address that is called; empty if a contract is created.
     pub pool: String,
-    /// The amount, in the smallest unit of the pool's currency.
+    /// The amount, in the smallest unit of the pool's currency or of the chain's.
     pub amount: String,
     /// The hash of the transaction that pays, or of the one with the highest fee if there are several. `None`: none is
     /// signed.

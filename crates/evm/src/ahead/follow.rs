@@ -9,9 +9,9 @@ use grid_batch_withdrawals::{
 use super::look::LookAhead;
 use crate::{
     account::AccountError,
+    action::Action,
     node::TransactionReceipt,
     nonce::{Finality, MinedTransaction, final_result},
-    pool::PoolCall,
 };
 
 /// The outcomes of the following withdrawals whose transactions are final, in order, up to the first that is not.
@@ -38,8 +38,9 @@ pub(super) async fn final_nonces(
         if blocks.of(mined.receipt.block).await? != Finality::Final {
             break;
         }
-        let call = PoolCall::for_payment(payment).map_err(BatchError::InternalError)?;
-        closed.push(final_result(&mined, look.node, look.account.address(), &call).await?);
+        let action = Action::for_payment(payment).map_err(BatchError::InternalError)?;
+        let (node, account) = (look.node, look.account.address());
+        closed.push(final_result(&mined, node, account, &action, payment.call.as_ref()).await?);
     }
     Ok(closed)
 }

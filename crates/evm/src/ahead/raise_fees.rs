@@ -1,11 +1,7 @@
-use grid_batch_withdrawals::{
-    AssignedNonce, FollowingPayments, NewSignedTransaction, Payment, SignedTransaction,
-};
+use alloy_primitives::U256;
+use grid_batch_withdrawals::{FollowingPayments, NewSignedTransaction, Payment, SignedTransaction};
 
-use super::{
-    look::LookAhead,
-    sign::{SIGNING_LIMIT, highest_cost},
-};
+use super::{look::LookAhead, sign::SIGNING_LIMIT};
 use crate::{
     account::AccountError,
     node::AccountState,
@@ -32,9 +28,10 @@ impl LookAhead<'_> {
         let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
         let start = self.account.context.monotonic();
         let mut signed: Vec<NewSignedTransaction> = Vec::new();
-        for Raise { nonce, best, bid } in raises {
+        for Raise { best, bid } in raises {
             let Ok(gas_limit) = gas_limit(&best.signed) else { break };
-            let more = bid.cost(gas_limit).saturating_sub(highest_cost(nonce));
+            let gas_of_best = U256::from(gas_limit) * U256::from(best.signed.max_fee);
+            let more = bid.cost(gas_limit).saturating_sub(gas_of_best);
             let Some(left) = funds.checked_sub(more) else { break };
             funds = left;
             match sign_replacement(signer, &best.signed, gas_limit, &bid).await {
@@ -81,15 +78,13 @@ impl LookAhead<'_> {
         if is_mined || best.signed.is_filler || covers_price(best.signed.max_fee, quote) {
             return None;
         }
-        let bid =
-            raise_bid(highest_fees(nonce), quote, self.account.context.cap_at(&payment.pool)?)?;
-        Some(Raise { nonce, best, bid })
+        let bid = raise_bid(highest_fees(nonce), quote, self.account.context.cap_for(payment)?)?;
+        Some(Raise { best, bid })
     }
 }
 
 /// A transaction to replace, and the bid of its replacement.
 struct Raise<'a> {
-    nonce: &'a AssignedNonce,
     best: &'a SignedTransaction,
     bid: Bid,
 }

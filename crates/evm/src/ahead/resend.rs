@@ -45,7 +45,7 @@ impl LookAhead<'_> {
     /// Whether it may be sent here. A withdrawal that is held or cancelled, or bids more than a lowered cap, is left to
     /// its own attempt.
     fn may_send(&self, following: &FollowingPayment, best: &SignedTransaction) -> bool {
-        let cap = self.account.context.cap_at(&following.payment.pool);
+        let cap = self.account.context.cap_for(&following.payment);
         let is_below_cap = cap.is_some_and(|cap| best.signed.max_fee <= cap.wei());
         is_below_cap && !following.is_held && !following.payment.cancel_requested
     }

@@ -1,19 +1,18 @@
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, U256};
 use grid_batch_withdrawals::{
-    AssignedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction, Payment,
-    WithdrawalRules,
+    AssignedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
 };
 use log::{debug, info, warn};
 
 use super::look::LookAhead;
 use crate::{
     account::AccountError,
+    action::Action,
     node::{AccountState, NodeError},
-    pool::PoolCall,
     price::{Bid, GasQuote, price_gate},
-    send::{TransactionDraft, gas_limit, payment_gas_limit, sign},
+    send::{TransactionDraft, highest_cost, payment_gas_limit, sign},
     signer::AccountSigner,
     values::GasPrice,
 };
@@ -31,7 +30,9 @@ struct Signed {
 
 /// A withdrawal that may be signed, as far as the gas price and its terms are concerned.
 struct Candidate {
-    call: PoolCall,
+    action: Action,
+    /// The gas limit that its request demands.
+    gas_limit: Option<u64>,
     bid: Bid,
 }
 
@@ -57,8 +58,8 @@ impl LookAhead<'_> {
             return Ok(());
         };
         let has_price =
-            |pool: &str| context.cap_at(pool).is_some_and(|cap| price_gate(quote, cap).is_ok());
-        if following.due_pools.iter().any(|pool| has_price(pool)) {
+            |cap: Option<GasPrice>| cap.is_some_and(|cap| price_gate(quote, cap).is_ok());
+        if following.due_pools.iter().any(|pool| has_price(context.highest_cap_at(pool))) {
             return Ok(());
         }
         let has_unsettled = following.has_unsettled;
@@ -83,7 +84,7 @@ impl LookAhead<'_> {
         let Signed { transactions: signed, ended_by_time } = signed?;
         // Each look reads the price anyway, so it needs no pause. The other causes are more expensive to check.
         let stopped_at = unsigned.get(signed.len()).filter(|_| !ended_by_time);
-        if let Some(stopped_at) = stopped_at.filter(|it| has_price(&it.payment.pool)) {
+        if let Some(stopped_at) = stopped_at.filter(|it| has_price(context.cap_for(&it.payment))) {
             context.ahead_pauses.begin(service_id, stopped_at.batch_id, now);
         }
         if !signed.is_empty() {
@@ -108,7 +109,7 @@ impl LookAhead<'_> {
         let chain_id = self.account.context.options.chain_id;
         let start = self.account.context.monotonic();
         let mut signed = Signed::default();
-        for ((Candidate { call, bid }, gas_limit), nonce) in
+        for ((Candidate { action, bid, .. }, gas_limit), nonce) in
             candidates.into_iter().zip(gas_limits).zip(following.next_nonce..)
         {
             let elapsed = self.account.context.monotonic().since(start);
@@ -116,10 +117,10 @@ impl LookAhead<'_> {
             if signed.ended_by_time {
                 break;
             }
-            let Some(left) = funds.checked_sub(bid.cost(gas_limit)) else { break };
+            let cost = bid.cost(gas_limit).saturating_add(action.value);
+            let Some(left) = funds.checked_sub(cost) else { break };
             funds = left;
-            let PoolCall { pool: to, data } = call;
-            let draft = TransactionDraft { chain_id, nonce, gas_limit, to, data };
+            let draft = TransactionDraft { chain_id, nonce, gas_limit, action };
             match sign(signer, &draft, &bid).await {
                 Ok(transaction) => signed.transactions.push(transaction),
                 // The withdrawal's own attempt reports the reason.
@@ -130,36 +131,58 @@ impl LookAhead<'_> {
     }
 
     fn candidate(&self, following: &FollowingPayment, quote: &GasQuote) -> Option<Candidate> {
-        let call = PoolCall::for_payment(&following.payment).ok()?;
-        let cap = self.account.context.cap_of(call.pool);
-        let bid = price_gate(quote, cap).ok()?;
-        let Payment { pool, beneficiary, .. } = &following.payment;
-        self.account.context.options.rules.may_be_paid(pool, beneficiary).ok()?;
-        Some(Candidate { call, bid })
+        let (context, payment) = (self.account.context, &following.payment);
+        let action = Action::for_payment(payment).ok()?;
+        let bid = price_gate(quote, context.cap_for(payment)?).ok()?;
+        context.check_request(self.account.service_id(), payment).ok()?;
+        let gas_limit = payment.own_gas_limit();
+        Some(Candidate { action, gas_limit, bid })
     }
 
-    /// The gas limits of the withdrawals before the first one that the pool refuses.
+    /// The gas limits of the withdrawals and calls before the first one that would fail.
     async fn simulate(&self, candidates: &[Candidate]) -> Result<Vec<u64>, NodeError> {
-        let mut pools: Vec<Address> = candidates.iter().map(|it| it.call.pool).collect();
-        pools.sort_unstable();
-        pools.dedup();
-        if pools.is_empty() || self.node.have_code(&pools).await?.contains(&false) {
+        let called = candidates.iter().filter_map(|it| it.action.called_contract());
+        let mut contracts: Vec<Address> = called.collect();
+        contracts.sort_unstable();
+        contracts.dedup();
+        let missing = self.missing_contracts(&contracts).await?;
+        let has_contract = |it: &&Candidate| {
+            it.action.called_contract().is_none_or(|contract| !missing.contains(&contract))
+        };
+        let candidates: Vec<&Candidate> = candidates.iter().take_while(has_contract).collect();
+        if candidates.is_empty() {
             return Ok(Vec::new());
         }
-        let calls: Vec<(Address, Bytes)> =
-            candidates.iter().map(|it| (it.call.pool, it.call.data.clone())).collect();
-        let estimates = self.node.estimate_all(self.account.address(), &calls).await?;
+        let actions: Vec<&Action> = candidates.iter().map(|it| &it.action).collect();
+        let estimates = self.node.estimate_all(self.account.address(), &actions).await?;
         let block_limit = self.account.context.block_gas_limit(self.node).await;
-        let limit =
-            |estimate: Result<u64, NodeError>| payment_gas_limit(estimate.ok()?, block_limit);
-        Ok(estimates.into_iter().map_while(limit).collect())
+        let limit = |(estimate, candidate): (Result<u64, NodeError>, &Candidate)| {
+            let estimate = estimate.ok()?;
+            match candidate.gas_limit {
+                None => payment_gas_limit(estimate, block_limit),
+                Some(own) => {
+                    let fits = own >= estimate && block_limit.is_none_or(|limit| own <= limit);
+                    fits.then_some(own)
+                }
+            }
+        };
+        Ok(estimates.into_iter().zip(candidates).map_while(limit).collect())
+    }
+
+    async fn missing_contracts(&self, contracts: &[Address]) -> Result<Vec<Address>, NodeError> {
+        if contracts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let have_code = self.node.have_code(contracts).await?;
+        let missing = contracts.iter().zip(have_code).filter(|(_, has_code)| !has_code);
+        Ok(missing.map(|(contract, _)| *contract).collect())
     }
 
     /// The maximum cost of the transactions that are not mined.
     pub(super) fn reserved(&self, following: &FollowingPayments, mined: u64) -> U256 {
         let behind = following.in_flight().map(|(_, assigned)| assigned);
         let open = behind.chain([self.head]).filter(|assigned| assigned.nonce >= mined);
-        open.map(highest_cost).fold(U256::ZERO, U256::saturating_add)
+        open.map(highest_cost_of).fold(U256::ZERO, U256::saturating_add)
     }
 
     /// Sends the signed transactions if they were stored, and returns whether they were. If not, the queue has changed.
@@ -185,11 +208,8 @@ impl LookAhead<'_> {
     }
 }
 
-/// The maximum cost of the gas for a nonce: that of its most expensive transaction.
-pub(super) fn highest_cost(assigned: &AssignedNonce) -> U256 {
-    let cost = |signed: &NewSignedTransaction| {
-        // A transaction that cannot be decoded cannot be sent either.
-        U256::from(gas_limit(signed).unwrap_or_default()) * U256::from(signed.max_fee)
-    };
-    assigned.transactions.iter().map(|it| cost(&it.signed)).max().unwrap_or_default()
+/// The maximum cost of a nonce: that of its most expensive transaction.
+fn highest_cost_of(assigned: &AssignedNonce) -> U256 {
+    let costs = assigned.transactions.iter().map(|it| highest_cost(&it.signed));
+    costs.max().unwrap_or_default()
 }

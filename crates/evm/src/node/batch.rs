@@ -4,6 +4,8 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use grid_batch_http::HttpResponse;
 use serde_json::{Value, json};
 
+use crate::action::Action;
+
 use super::{
     block::BlockTag,
     client::{HEADERS, NodeClient, read_typed, result_in, result_of},
@@ -14,6 +16,9 @@ use super::{
 
 /// The maximum number of calls in one request. Providers limit it.
 const MOST_CALLS: usize = 32;
+
+/// About how many bytes the parameters of the calls in one request may have. Nodes limit requests to a few MiB.
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// A method with its parameters.
 type Call = (&'static str, Value);
@@ -85,20 +90,19 @@ impl NodeClient {
     pub(crate) async fn estimate_gas(
         &self,
         from: Address,
-        to: Address,
-        data: &Bytes,
+        action: &Action,
     ) -> Result<u64, NodeError> {
-        let mut estimates = self.estimate_all(from, &[(to, data.clone())]).await?;
+        let mut estimates = self.estimate_all(from, &[action]).await?;
         estimates.pop().unwrap_or_else(|| Err(missing()))
     }
 
-    /// The gas that each of these calls would need in the next block. Old nodes do not accept the block as a parameter.
+    /// The gas that each of these actions would need in the next block. Old nodes do not accept the block as a parameter.
     pub(crate) async fn estimate_all(
         &self,
         from: Address,
-        calls: &[(Address, Bytes)],
+        actions: &[&Action],
     ) -> Result<Vec<Result<u64, NodeError>>, NodeError> {
-        let objects = calls.iter().map(|(to, data)| json!({"from": from, "to": to, "data": data}));
+        let objects = actions.iter().map(|action| action.parameter(from));
         let call = |params: Value| ("eth_estimateGas", params);
         let with_block = objects.clone().map(|object| call(json!([object, BlockTag::Latest])));
         let mut answers = self.call_all(with_block.collect()).await?;
@@ -127,7 +131,7 @@ impl NodeClient {
     /// Calls all methods. A node that does not accept several calls in a request gets them one after another.
     async fn call_all(&self, calls: Vec<Call>) -> Result<Answers, NodeError> {
         let mut answers = Vec::with_capacity(calls.len());
-        for calls in calls.chunks(MOST_CALLS) {
+        for calls in requests(&calls) {
             match self.call_batch(calls).await {
                 Ok(batch) => answers.extend(batch),
                 Err(error) if refuses_batches(&error) => {
@@ -157,6 +161,26 @@ impl NodeClient {
         let response = self.http.post(&self.url, HEADERS, request.into()).await?;
         read_answers(first, calls.len(), &response)
     }
+}
+
+/// The calls of each request.
+fn requests(calls: &[Call]) -> Vec<&[Call]> {
+    if let [_] = calls {
+        return vec![calls];
+    }
+    let (mut requests, mut start, mut bytes) = (Vec::new(), 0, 0);
+    for (at, (_, params)) in calls.iter().enumerate() {
+        let length = params.to_string().len();
+        if at > start && (at - start >= MOST_CALLS || bytes + length > MOST_BYTES) {
+            requests.push(&calls[start..at]);
+            (start, bytes) = (at, 0);
+        }
+        bytes += length;
+    }
+    if start < calls.len() {
+        requests.push(&calls[start..]);
+    }
+    requests
 }
 
 /// The answers to the calls with these consecutive ids. Nodes may change their order.

@@ -5,6 +5,8 @@ use serde::{
 };
 use serde_json::{Value, json};
 
+use crate::action::Action;
+
 use super::{
     block::{Block, BlockJson, BlockTag},
     client::NodeClient,
@@ -101,16 +103,14 @@ impl NodeClient {
         Ok(self.have_code(&[address]).await? == [true])
     }
 
-    /// Simulates a call on the state of this block.
+    /// Simulates an action on the state of this block.
     pub(crate) async fn call(
         &self,
         from: Address,
-        to: Address,
-        data: &Bytes,
+        action: &Action,
         block: BlockTag,
     ) -> Result<Bytes, NodeError> {
-        let call = json!({"from": from, "to": to, "data": data});
-        self.request("eth_call", json!([call, block])).await
+        self.request("eth_call", json!([action.parameter(from), block])).await
     }
 
     /// The fees of the latest blocks.

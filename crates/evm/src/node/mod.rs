@@ -20,7 +20,7 @@ pub(crate) use error::NodeError;
 pub(crate) use fee_history::{BlockTip, FeeHistory};
 pub(crate) use receipt::{EventLog, TransactionReceipt};
 pub(crate) use refusal::Refusal;
-pub(crate) use revert::revert_reason;
+pub(crate) use revert::{call_failure, revert_reason};
 pub(crate) use sync_progress::SyncProgress;
 pub(crate) use transaction::TransactionDetails;
 

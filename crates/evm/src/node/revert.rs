@@ -1,8 +1,10 @@
 use alloy_primitives::hex;
 use alloy_sol_types::{Panic, Revert, SolError};
 use grid_batch_support::one_line;
+use grid_batch_withdrawals::Decoded;
 
 use super::error::NodeError;
+use crate::calls::decode_error;
 
 /// geth's error code of a reverted call.
 const REVERTED: i64 = 3;
@@ -33,6 +35,22 @@ pub(crate) fn revert_reason(error: &NodeError) -> Option<String> {
     }
     let reason = data.as_ref().and_then(|data| from_data(data)).or_else(|| from_message(message));
     Some(reason.unwrap_or_else(|| "no reason given".to_owned()))
+}
+
+/// Why a call failed, with an error of the contract as these declarations name it.
+pub(crate) fn call_failure(error: &NodeError, abi: &[String]) -> String {
+    let declared = match error {
+        NodeError::Rpc { data: Some(data), .. } => decode_error(abi, data),
+        _ => None,
+    };
+    match declared {
+        Some(Decoded { name, values }) => {
+            let values: Vec<String> =
+                values.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            one_line(format!("{name}({})", values.join(", ")))
+        }
+        None => revert_reason(error).unwrap_or_else(|| error.to_string()),
+    }
 }
 
 /// The reason in the data that a reverted call returned.

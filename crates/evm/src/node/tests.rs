@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::{io::AsyncReadExt, net::TcpListener};
 
 use super::{transaction::ChainTransaction, *};
-use crate::test_server::TestServer;
+use crate::{action::Action, test_server::TestServer};
 
 const ACCOUNT: Address = address!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 const POOL: Address = address!("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed");
@@ -87,10 +87,11 @@ async fn each_request_is_a_post_with_its_own_id() {
 async fn requests_have_their_parameters() {
     let (server, node) = node_with_result(json!("0x10")).await;
     let data = Bytes::from_static(&[0xf0, 0x85]);
+    let action = Action::without_value(POOL, data.clone());
     node.transaction_count(ACCOUNT, BlockTag::Number(257)).await.unwrap();
     node.balance(ACCOUNT).await.unwrap();
-    node.call(ACCOUNT, POOL, &data, BlockTag::Latest).await.unwrap();
-    node.estimate_gas(ACCOUNT, POOL, &data).await.unwrap();
+    node.call(ACCOUNT, &action, BlockTag::Latest).await.unwrap();
+    node.estimate_gas(ACCOUNT, &action).await.unwrap();
     let _ = node.fee_history().await;
     let _ = node.send_raw_transaction(&data).await;
     let _ = node.receipt(HASH).await;
@@ -431,7 +432,8 @@ async fn estimate_without_a_block_is_asked_of_old_nodes() {
         json!({"result": "0x5208"})
     })
     .await;
-    assert_eq!(node.estimate_gas(ACCOUNT, POOL, &Bytes::new()).await, Ok(21_000));
-    let calls = [(POOL, Bytes::new()), (ACCOUNT, Bytes::new())];
-    assert_eq!(node.estimate_all(ACCOUNT, &calls).await, Ok(vec![Ok(21_000), Ok(21_000)]));
+    let action = Action::filler(POOL);
+    assert_eq!(node.estimate_gas(ACCOUNT, &action).await, Ok(21_000));
+    let actions = [&action, &Action::filler(ACCOUNT)];
+    assert_eq!(node.estimate_all(ACCOUNT, &actions).await, Ok(vec![Ok(21_000), Ok(21_000)]));
 }

@@ -5,6 +5,8 @@ use grid_batch_withdrawals::NewSignedTransaction;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use crate::action::Action;
+
 use super::{block::BlockId, quantity::Quantity};
 
 /// A transaction that a node has, from any account.
@@ -68,9 +70,15 @@ impl TransactionDetails {
         Ok(Self { transaction, to, value, input, signed })
     }
 
+    /// What it does.
+    pub(crate) fn action(&self) -> Action {
+        let to = self.to.map_or(TxKind::Create, TxKind::Call);
+        Action { to, value: self.value, data: self.input.clone() }
+    }
+
     /// Whether it is an empty transfer from the account to itself, which only uses its nonce.
     pub(crate) fn is_filler(&self) -> bool {
-        self.to == Some(self.transaction.from) && self.value.is_zero() && self.input.is_empty()
+        self.action() == Action::filler(self.transaction.from)
     }
 }
 
@@ -122,7 +130,7 @@ impl Fields<'_> {
             nonce,
             gas_price,
             gas_limit: self.number("gas")?,
-            to: TxKind::Call(self.read("to")?),
+            to: self.kind(),
             value: self.number("value")?,
             input: self.read("input")?,
         };
@@ -140,13 +148,18 @@ impl Fields<'_> {
             gas_limit: self.number("gas")?,
             max_fee_per_gas: max_fee,
             max_priority_fee_per_gas: tip,
-            to: TxKind::Call(self.read("to")?),
+            to: self.kind(),
             value: self.number("value")?,
             access_list: Default::default(),
             input: self.read("input")?,
         };
         let signature = self.signature(parity == 1)?;
         Some((transaction.into_signed(signature).into(), max_fee, tip))
+    }
+
+    /// Without an address, a contract is created. The hash shows whether this is right.
+    fn kind(&self) -> TxKind {
+        self.read("to").map_or(TxKind::Create, TxKind::Call)
     }
 
     fn signature(&self, parity: bool) -> Option<Signature> {

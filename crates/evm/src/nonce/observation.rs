@@ -65,6 +65,7 @@ impl MinedTransaction<'_> {
             block: self.receipt.block.number,
             gas_used: self.receipt.gas_used,
             gas_price: self.receipt.gas_price,
+            logs: Vec::new(),
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) enum ClosedGate {
     BaseFee { base_fee: GasPrice, price: GasPrice, cap: GasPrice, source_name: QuoteSource },
     /// The account cannot pay for the gas.
     #[error(
-        "{account} has {} coins of the chain; the gas may cost {}",
+        "{account} has {} coins of the chain; its transaction may cost {}",
         coins(*balance),
         coins(*needed)
     )]
@@ -48,14 +48,8 @@ pub(crate) fn price_gate(quote: &GasQuote, cap: GasPrice) -> Result<Bid, ClosedG
     }
 }
 
-/// Checks that an account with this balance can pay the highest cost of the gas.
-pub(crate) fn funds_gate(
-    account: Address,
-    balance: U256,
-    gas_limit: u64,
-    bid: &Bid,
-) -> Result<(), ClosedGate> {
-    let needed = bid.cost(gas_limit);
+/// Checks that an account with this balance can pay the highest cost of a transaction.
+pub(crate) fn funds_gate(account: Address, balance: U256, needed: U256) -> Result<(), ClosedGate> {
     if balance >= needed { Ok(()) } else { Err(ClosedGate::Funds { account, balance, needed }) }
 }
 
@@ -123,14 +117,14 @@ mod tests {
         let account = address!("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed");
         let bid = Bid { max_fee: 60 * GWEI, tip: GWEI, is_legacy: false };
         let needed = U256::from(6_000_000 * GWEI);
-        assert_eq!(funds_gate(account, needed, 100_000, &bid), Ok(()));
-        let closed = funds_gate(account, needed - U256::ONE, 100_000, &bid).unwrap_err();
+        assert_eq!(funds_gate(account, needed, bid.cost(100_000)), Ok(()));
+        let closed = funds_gate(account, needed - U256::ONE, bid.cost(100_000)).unwrap_err();
         assert_eq!(
             closed.to_string(),
             "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed has 0.005999999999999999 coins of \
-             the chain; the gas may cost 0.006"
+             the chain; its transaction may cost 0.006"
         );
         let highest = Bid { max_fee: u128::MAX, tip: 0, is_legacy: false };
-        assert!(funds_gate(account, U256::ZERO, u64::MAX, &highest).is_err());
+        assert!(funds_gate(account, U256::ZERO, highest.cost(u64::MAX)).is_err());
     }
 }

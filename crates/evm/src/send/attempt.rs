@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     account::Account,
+    action::Action,
     context::EvmContext,
     node::{BlockTag, NodeClient},
-    pool::PoolCall,
     scope::AccountScopeId,
     signer::AccountSigner,
     values::GasPrice,
@@ -84,16 +84,28 @@ impl<'a> SendAttempt<'a> {
     pub(super) fn signer(&self) -> SendResult<&'a AccountSigner> {
         let admin = self.admin;
         let no_signer = || {
+            let otherwise = match self.payment.call {
+                Some(_) => "cancel the transaction",
+                None => {
+                    "move the withdrawal with `grid-batch move-withdrawals` if its pool has another gas \
+                     admin now"
+                }
+            };
             answer::refused(format_args!(
-                "no key is configured for the gas admin {admin}; add it to gas_admins.*.key, or move the \
-                 withdrawal with `grid-batch move-withdrawals` if its pool has another gas admin now"
+                "no key is configured for the gas admin {admin}; add it to gas_admins.*.key, or {otherwise}"
             ))
         };
         self.context.signers.get(&admin).ok_or_else(no_signer)
     }
 
-    pub(super) fn pool_call(&self) -> SendResult<PoolCall> {
-        PoolCall::for_payment(&self.payment).map_err(answer::rejected)
+    pub(super) fn action(&self) -> SendResult<Action> {
+        Action::for_payment(&self.payment).map_err(answer::rejected)
+    }
+
+    /// The cap of the gas price for this withdrawal or call.
+    pub(super) fn cap(&self) -> SendResult<GasPrice> {
+        let cap = self.context.cap_for(&self.payment);
+        cap.ok_or_else(|| answer::rejected("the address of its pool cannot be read"))
     }
 
     /// How many transactions of the account are in blocks.
@@ -113,7 +125,11 @@ impl<'a> SendAttempt<'a> {
         if self.payment.is_restored || self.payment.nonce.is_some() {
             return self.parked(reason);
         }
-        let reason = format_args!("{reason}; only this pool is parked");
+        let what = match self.payment.call {
+            Some(_) => "other transactions of its account overtake it",
+            None => "only this pool is parked",
+        };
+        let reason = format_args!("{reason}; {what}");
         SubmissionAnswer { outcome: Outcome::PoolParked, ..self.parked(reason) }
     }
 

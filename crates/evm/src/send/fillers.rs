@@ -1,5 +1,4 @@
-use alloy_primitives::Bytes;
-use grid_batch_withdrawals::{AssignedNonce, FollowingPayment, NewSignedTransaction};
+use grid_batch_withdrawals::{AssignedNonce, FollowingPayment, NewSignedTransaction, Payment};
 use log::{debug, warn};
 
 use super::{
@@ -8,7 +7,10 @@ use super::{
     replacement::above_cap,
     transaction::{TransactionDraft, sign},
 };
-use crate::price::{Bid, HighestFees, covers_price, price_gate, raise_bid};
+use crate::{
+    action::Action,
+    price::{Bid, HighestFees, covers_price, price_gate, raise_bid},
+};
 
 /// How many transactions with lower nonces an attempt sends. The next attempts send the rest.
 const MAX_AT_ONCE: u64 = 64;
@@ -24,12 +26,15 @@ impl SendAttempt<'_> {
         let stored = self.context.store.transactions_from(self.service_id(), count).await;
         let stored = stored.map_err(answer::store_failed)?;
         let lower = self.check_open_payments(count, Some(nonce)).await?;
-        let cancelled = lower.iter().filter(|it| it.payment.cancel_requested);
-        let cancelled: Vec<_> = cancelled.filter_map(|it| it.payment.open_nonce()).collect();
+        let cancelled: Vec<&Payment> =
+            lower.iter().map(|it| &it.payment).filter(|payment| payment.cancel_requested).collect();
         for nonce in count..nonce.min(count.saturating_add(MAX_AT_ONCE)) {
             let stored = stored.iter().find(|signed| signed.nonce == nonce);
-            let filler = match cancelled.iter().find(|it| it.nonce == nonce && !has_filler(it)) {
-                Some(assigned) => Some(self.cancel_lower(assigned).await?),
+            let needs_filler = |payment: &&&Payment| {
+                payment.open_nonce().is_some_and(|it| it.nonce == nonce && !has_filler(it))
+            };
+            let filler = match cancelled.iter().find(needs_filler) {
+                Some(payment) => Some(self.cancel_lower(payment, nonce).await?),
                 None => self.fill_nonce(nonce, stored).await?,
             };
             let Some(signed) = filler.as_ref().or(stored) else { continue };
@@ -69,9 +74,12 @@ impl SendAttempt<'_> {
     }
 
     /// Signs and stores a filler for the nonce of a cancelled withdrawal. Without one, nothing is sent.
-    async fn cancel_lower(&self, assigned: &AssignedNonce) -> SendResult<NewSignedTransaction> {
-        let nonce = assigned.nonce;
-        let bid = self.cancelling_bid(assigned).await?;
+    async fn cancel_lower(
+        &self,
+        payment: &Payment,
+        nonce: u64,
+    ) -> SendResult<NewSignedTransaction> {
+        let bid = self.cancelling_bid(payment).await?;
         let filler = self.store_filler(nonce, &bid).await?;
         let not_filled = || {
             self.parked(format_args!(
@@ -107,8 +115,7 @@ impl SendAttempt<'_> {
             chain_id: self.context.options.chain_id,
             nonce,
             gas_limit: self.filler_gas_limit().await,
-            to: self.admin,
-            data: Bytes::new(),
+            action: Action::filler(self.admin),
         };
         sign(signer, &draft, bid).await.map_err(|error| self.not_signed(error))
     }
@@ -143,7 +150,7 @@ impl SendAttempt<'_> {
         let Some(best) = assigned.best().filter(|best| !best.signed.is_filler) else {
             return Ok(());
         };
-        let cap = self.context.cap_at(&payment.pool);
+        let cap = self.context.cap_for(payment);
         let Some(cap) = cap.filter(|cap| best.signed.max_fee > cap.wei()) else { return Ok(()) };
         if payment.cancel_requested {
             return Ok(());
@@ -160,7 +167,7 @@ impl SendAttempt<'_> {
     }
 
     async fn filler_bid(&self, stored: Option<&NewSignedTransaction>) -> SendResult<Option<Bid>> {
-        let cap = self.context.cap_of(self.pool_call()?.pool);
+        let cap = self.cap()?;
         let Ok(quote) = self.quote().await else { return Ok(None) };
         Ok(match stored {
             None => price_gate(&quote, cap).ok(),

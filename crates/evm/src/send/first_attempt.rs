@@ -4,11 +4,12 @@ use grid_batch_withdrawals::NewSignedTransaction;
 use super::{
     answer::{self, SendResult},
     attempt::SendAttempt,
+    gas_limit::TRANSFER_GAS,
     transaction::{TransactionDraft, sign},
 };
 use crate::{
     account::AccountError,
-    pool::PoolCall,
+    action::Action,
     price::Bid,
     settle::Settled,
     sync::{PoolRefusal, RefusalOutcome, simulate},
@@ -26,39 +27,48 @@ impl SendAttempt<'_> {
         self.signer()?;
         self.check_gap_before_next(count).await?;
         self.check_open_payments(count, None).await?;
-        let call = self.pool_call()?;
-        self.check_beneficiary()?;
-        let bid = self.pass_price_gate(call.pool).await?;
-        let gas_limit = self.simulate(&call).await?;
-        self.pass_funds_gate(gas_limit, &bid).await?;
+        let action = self.action()?;
+        self.check_request(count).await?;
+        let bid = self.pass_price_gate().await?;
+        if !action.value.is_zero() {
+            // Nodes do not simulate a transfer that the account cannot pay.
+            self.pass_funds_gate(TRANSFER_GAS, &bid, action.value).await?;
+        }
+        let gas_limit = self.simulate(&action).await?;
+        self.pass_funds_gate(gas_limit, &bid, action.value).await?;
         self.check_unknown_pending(count).await?;
-        let signed = self.assign_nonce(count, bid, gas_limit, call).await?;
+        let signed = self.assign_nonce(count, bid, gas_limit, action).await?;
         self.send_lower_nonces(count, signed.nonce).await?;
         Ok(self.broadcast(&signed).await)
     }
 
-    /// Simulates the call and returns the gas limit. If the pool refuses the call, no nonce is used.
-    async fn simulate(&self, call: &PoolCall) -> SendResult<u64> {
-        let simulated = simulate(&self.node, self.admin, call).await;
+    /// Simulates the action and returns the gas limit. If it would fail, no nonce is used.
+    async fn simulate(&self, action: &Action) -> SendResult<u64> {
+        let simulated = simulate(&self.node, self.admin, &self.payment, action).await;
         match simulated.map_err(answer::node_failed)? {
             Ok(estimate) => {
                 self.context.pool_refusals.forget(self.admin, &self.payment);
-                self.gas_limit(estimate).await
+                match self.payment.own_gas_limit() {
+                    Some(limit) => self.check_own_gas_limit(limit).await,
+                    None => self.gas_limit(estimate).await,
+                }
             }
-            Err(refusal) => Err(self.refused_by_node(call, &refusal).await?),
+            Err(refusal) => Err(self.refused_by_node(action, &refusal).await?),
         }
     }
 
-    /// The answer if the node reports that the pool refuses the withdrawal.
+    /// The answer if the node reports that the withdrawal or call would fail.
     async fn refused_by_node(
         &self,
-        call: &PoolCall,
+        action: &Action,
         refusal: &PoolRefusal,
     ) -> SendResult<SubmissionAnswer> {
-        let outcome = self.account().resolve_refusal(&self.payment, call, refusal).await;
+        let outcome = self.account().resolve_refusal(&self.payment, action, refusal).await;
         Ok(match outcome.map_err(answer::store_failed)? {
             RefusalOutcome::Final(refusal) => answer::rejected(refusal),
             RefusalOutcome::OtherNode(reason) => answer::not_sent(reason),
+            // Later transactions of the account may need what a call does.
+            RefusalOutcome::Wait(reason) if self.payment.call.is_some() => self.parked(reason),
             RefusalOutcome::Wait(reason) => self.pool_parked(reason),
         })
     }
@@ -87,18 +97,13 @@ impl SendAttempt<'_> {
         at_least: u64,
         bid: Bid,
         gas_limit: u64,
-        PoolCall { pool: to, data }: PoolCall,
+        action: Action,
     ) -> SendResult<NewSignedTransaction> {
         let (signer, store) = (self.signer()?, &self.context.store);
         let next = store.next_nonce(self.service_id()).await.map_err(answer::store_failed)?;
         let mut nonce = next.map_or(at_least, |next| next.max(at_least));
-        let mut draft = TransactionDraft {
-            chain_id: self.context.options.chain_id,
-            nonce,
-            gas_limit,
-            to,
-            data,
-        };
+        let mut draft =
+            TransactionDraft { chain_id: self.context.options.chain_id, nonce, gas_limit, action };
         for _ in 0..MAX_SIGNATURES {
             draft.nonce = nonce;
             let signed = sign(signer, &draft, &bid).await;

@@ -1,6 +1,5 @@
-use alloy_primitives::Address;
+use alloy_primitives::U256;
 use grid_batch_support::ErrorChain;
-use grid_batch_withdrawals::{Payment, WithdrawalRules};
 
 use super::{
     answer::{self, SendResult},
@@ -11,9 +10,9 @@ use crate::price::{Bid, GasQuote, Urgency, funds_gate, price_gate};
 impl SendAttempt<'_> {
     /// The bid, if the gas price is below the pool's cap; otherwise the withdrawal is parked. If the price is below the
     /// cap of another pool of the gas admin, only this pool is parked.
-    pub(super) async fn pass_price_gate(&self, pool: Address) -> SendResult<Bid> {
-        let quote = self.quote().await?;
-        price_gate(&quote, self.context.cap_of(pool)).map_err(|closed| {
+    pub(super) async fn pass_price_gate(&self) -> SendResult<Bid> {
+        let (quote, cap) = (self.quote().await?, self.cap()?);
+        price_gate(&quote, cap).map_err(|closed| {
             let highest = self.context.highest_cap(self.service_id());
             if highest.is_some_and(|cap| price_gate(&quote, cap).is_ok()) {
                 self.pool_parked(closed)
@@ -23,20 +22,34 @@ impl SendAttempt<'_> {
         })
     }
 
-    /// Parks the withdrawal if the gas admin cannot pay for this much gas.
-    pub(super) async fn pass_funds_gate(&self, gas_limit: u64, bid: &Bid) -> SendResult<()> {
+    /// Parks the withdrawal if the gas admin cannot pay for this much gas and what is transferred.
+    pub(super) async fn pass_funds_gate(
+        &self,
+        gas_limit: u64,
+        bid: &Bid,
+        value: U256,
+    ) -> SendResult<()> {
         let balance = self.node.balance(self.admin).await.map_err(answer::node_failed)?;
-        let passed = funds_gate(self.admin, balance, gas_limit, bid);
+        let passed = funds_gate(self.admin, balance, bid.cost(gas_limit).saturating_add(value));
         let (gas, now) = (&self.context.gas, self.context.monotonic());
         gas.note_balance(self.admin, balance, now);
-        gas.note_need(self.admin, gas_limit, passed.is_ok());
+        // What a call transfers says nothing about the gas of withdrawals.
+        if self.payment.call.is_none() {
+            gas.note_need(self.admin, gas_limit, passed.is_ok());
+        }
         passed.map_err(|closed| self.parked(closed))
     }
 
-    /// Rejects the withdrawal if its beneficiary may no longer be paid.
-    pub(super) fn check_beneficiary(&self) -> SendResult<()> {
-        let Payment { pool, beneficiary, .. } = &self.payment;
-        self.context.options.rules.may_be_paid(pool, beneficiary).map_err(answer::rejected)
+    /// Rejects the withdrawal or call if it must not be signed any more. A call, which can be too late, does not fail
+    /// while a node has a pending transaction that is not stored, because that may be this call.
+    pub(super) async fn check_request(&self, count: u64) -> SendResult<()> {
+        let Err(reason) = self.context.check_request(self.service_id(), &self.payment) else {
+            return Ok(());
+        };
+        if self.payment.call.is_some() {
+            self.check_unknown_pending(count).await?;
+        }
+        Err(answer::rejected(reason))
     }
 
     /// The current gas price.

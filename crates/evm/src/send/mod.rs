@@ -20,5 +20,5 @@ mod unknown_pending;
 pub(crate) use gas_limit::payment_gas_limit;
 pub(crate) use parked_log::ParkedLog;
 pub(crate) use replacement::{above_cap, highest_fees};
-pub(crate) use transaction::{TransactionDraft, gas_limit, sign, sign_replacement};
+pub(crate) use transaction::{TransactionDraft, gas_limit, highest_cost, sign, sign_replacement};
 pub(crate) use unknown_pending::UnknownPendingLog;

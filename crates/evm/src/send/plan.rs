@@ -22,15 +22,13 @@ impl<'a> SendPlan<'a> {
         match assigned.outcome {
             None => Self::Resend(assigned),
             Some(NonceOutcome::UsedElsewhere) => Self::without_nonce(payment),
-            Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => {
-                Self::Finished(answer::committed())
-            }
-            Some(NonceOutcome::Reverted) => {
-                Self::rejected(assigned, "the pool refused the withdrawal")
-            }
-            Some(NonceOutcome::Cancelled) => {
-                Self::rejected(assigned, "the withdrawal was cancelled")
-            }
+            Some(
+                NonceOutcome::Withdrawn { .. }
+                | NonceOutcome::Executed { .. }
+                | NonceOutcome::WithoutEvent,
+            ) => Self::Finished(answer::committed()),
+            Some(NonceOutcome::Reverted) => Self::rejected(assigned, "its transaction failed"),
+            Some(NonceOutcome::Cancelled) => Self::rejected(assigned, "it was cancelled"),
         }
     }
 
@@ -62,6 +60,7 @@ mod tests {
             pool: String::new(),
             beneficiary: String::new(),
             amount: String::new(),
+            call: None,
             cancel_requested,
             is_restored: false,
             nonce: nonce.map(|outcome| AssignedNonce {

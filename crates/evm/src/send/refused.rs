@@ -63,11 +63,11 @@ impl SendAttempt<'_> {
         signed: &NewSignedTransaction,
         error: &NodeError,
     ) -> SubmissionAnswer {
-        let (Ok(call), Ok(quote)) = (self.pool_call(), self.quote().await) else {
+        let (Ok(cap), Ok(quote)) = (self.cap(), self.quote().await) else {
             return self.parked(error);
         };
         let max_fee = GasPrice::from_wei(signed.max_fee);
-        match price_gate(&quote, self.context.cap_of(call.pool)) {
+        match price_gate(&quote, cap) {
             Err(closed) => self.parked(closed),
             Ok(_) if !covers_price(signed.max_fee, &quote) => self.parked(format_args!(
                 "the gas price is {}, above the {max_fee} that its transaction pays at most; it is sent \
@@ -156,8 +156,11 @@ impl SendAttempt<'_> {
         if last.signed.is_filler {
             return Some(self.filler_gas_limit().await);
         }
-        let call = self.pool_call().ok()?;
-        let estimate = self.node.estimate_gas(self.admin, call.pool, &call.data).await.ok()?;
+        if self.payment.own_gas_limit().is_some() {
+            return None;
+        }
+        let action = self.action().ok()?;
+        let estimate = self.node.estimate_gas(self.admin, &action).await.ok()?;
         self.gas_limit_after_refusal(estimate).await
     }
 }

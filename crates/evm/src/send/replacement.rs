@@ -1,4 +1,5 @@
-use grid_batch_withdrawals::{AssignedNonce, NewSignedTransaction, SignedTransaction};
+use alloy_primitives::U256;
+use grid_batch_withdrawals::{AssignedNonce, NewSignedTransaction, Payment, SignedTransaction};
 
 use super::{
     answer::{self, SendResult},
@@ -26,11 +27,11 @@ impl SendAttempt<'_> {
             return Err(answer::ambiguous(reason));
         };
         if self.payment.cancel_requested && !best.signed.is_filler {
-            let bid = self.cancelling_bid(assigned).await?;
+            let bid = self.cancelling_bid(&self.payment).await?;
             let filler = self.sign_filler(assigned.nonce, &bid).await?;
             return self.store_replacement(filler).await;
         }
-        let cap = self.context.cap_of(self.pool_call()?.pool);
+        let cap = self.cap()?;
         if let Some(changed) = self.changed_after_refusal(best, cap).await? {
             return self.store_replacement(changed).await;
         }
@@ -54,10 +55,11 @@ impl SendAttempt<'_> {
 
     /// The bid of a filler that replaces a payment. If the cap forbids outbidding the payment, the filler bids the cap,
     /// which a node that has dropped the payment accepts.
-    pub(super) async fn cancelling_bid(&self, assigned: &AssignedNonce) -> SendResult<Bid> {
-        let cap = self.context.cap_of(self.pool_call()?.pool);
+    pub(super) async fn cancelling_bid(&self, payment: &Payment) -> SendResult<Bid> {
+        let cap = self.context.cap_for(payment).map_or_else(|| self.cap(), Ok)?;
         let quote = self.quote().await?;
-        let raised = raise_bid(highest_fees(assigned), &quote, cap);
+        let fees = payment.open_nonce().map(highest_fees).unwrap_or_default();
+        let raised = raise_bid(fees, &quote, cap);
         Ok(raised.unwrap_or_else(|| Bid { max_fee: cap.wei(), ..Bid::new(&quote, cap) }))
     }
 
@@ -79,7 +81,8 @@ impl SendAttempt<'_> {
         let Some(bid) = bid else { return Ok(None) };
         let Ok(signer) = self.signer() else { return self.without_key(best, quote) };
         let gas_limit = gas_limit(&best.signed).map_err(answer::refused)?;
-        if self.pass_funds_gate(gas_limit, &bid).await.is_err() {
+        let value = if best.signed.is_filler { U256::ZERO } else { self.action()?.value };
+        if self.pass_funds_gate(gas_limit, &bid, value).await.is_err() {
             return Ok(None);
         }
         match sign_replacement(signer, &best.signed, gas_limit, &bid).await {

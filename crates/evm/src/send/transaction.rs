@@ -3,11 +3,12 @@ use alloy_consensus::{
     TxLegacy,
 };
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
-use alloy_primitives::{Address, Bytes, TxKind, U256};
+use alloy_primitives::U256;
 use grid_batch_withdrawals::NewSignedTransaction;
 use thiserror::Error;
 
 use crate::{
+    action::Action,
     price::Bid,
     signer::{AccountSigner, SignerError},
 };
@@ -18,8 +19,7 @@ pub(crate) struct TransactionDraft {
     pub(crate) chain_id: u64,
     pub(crate) nonce: u64,
     pub(crate) gas_limit: u64,
-    pub(crate) to: Address,
-    pub(crate) data: Bytes,
+    pub(crate) action: Action,
 }
 
 /// A stored transaction that cannot be decoded.
@@ -39,7 +39,7 @@ pub(crate) enum SigningError {
     Signer(#[from] SignerError),
 }
 
-/// Signs a transaction. An empty transfer from the account to itself only uses the nonce, so it is a filler.
+/// Signs a transaction.
 pub(crate) async fn sign(
     signer: &AccountSigner,
     draft: &TransactionDraft,
@@ -54,7 +54,7 @@ pub(crate) async fn sign(
         bytes: envelope.encoded_2718(),
         max_fee: bid.max_fee,
         tip: bid.tip,
-        is_filler: draft.to == signer.address() && draft.data.is_empty(),
+        is_filler: draft.action == Action::filler(signer.address()),
     })
 }
 
@@ -74,14 +74,24 @@ pub(crate) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, Transacti
     Ok(draft_of(earlier)?.gas_limit)
 }
 
+/// The most that a stored transaction may cost: its gas and what it transfers. One that cannot be decoded cannot be
+/// sent either.
+pub(crate) fn highest_cost(signed: &NewSignedTransaction) -> U256 {
+    let Ok(TransactionDraft { gas_limit, action, .. }) = draft_of(signed) else {
+        return U256::ZERO;
+    };
+    let gas = U256::from(gas_limit) * U256::from(signed.max_fee);
+    gas.saturating_add(action.value)
+}
+
 /// Whether a stored transaction has a single price, as before EIP-1559.
 pub(super) fn is_legacy(earlier: &NewSignedTransaction) -> Result<bool, TransactionError> {
     Ok(decode(earlier)?.is_legacy())
 }
 
 fn with_fees(draft: &TransactionDraft, bid: &Bid) -> EthereumTypedTransaction<TxEip4844> {
-    let TransactionDraft { chain_id, nonce, gas_limit, to, data } = draft.clone();
-    let (to, value) = (TxKind::Call(to), U256::ZERO);
+    let TransactionDraft { chain_id, nonce, gas_limit, action } = draft.clone();
+    let Action { to, value, data } = action;
     if bid.is_legacy {
         let (chain_id, gas_price) = (Some(chain_id), bid.max_fee);
         return TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input: data }.into();
@@ -107,8 +117,11 @@ fn draft_of(earlier: &NewSignedTransaction) -> Result<TransactionDraft, Transact
         chain_id: envelope.chain_id().ok_or_else(|| error("it has no chain id"))?,
         nonce: envelope.nonce(),
         gas_limit: envelope.gas_limit(),
-        to: envelope.to().ok_or_else(|| error("it has no recipient"))?,
-        data: envelope.input().clone(),
+        action: Action {
+            to: envelope.kind(),
+            value: envelope.value(),
+            data: envelope.input().clone(),
+        },
     })
 }
 
@@ -121,7 +134,7 @@ fn decode(earlier: &NewSignedTransaction) -> Result<TxEnvelope, TransactionError
 mod tests {
     use std::sync::Arc;
 
-    use alloy_primitives::{B256, keccak256};
+    use alloy_primitives::{Address, B256, Bytes, TxKind, keccak256};
     use proptest::prelude::*;
 
     use super::*;
@@ -129,13 +142,19 @@ mod tests {
 
     fn drafts() -> impl Strategy<Value = TransactionDraft> {
         let data = prop::collection::vec(any::<u8>(), 0..100);
-        (1..=u64::MAX / 2 - 18, 0..u64::MAX, any::<u64>(), any::<[u8; 20]>(), data).prop_map(
-            |(chain_id, nonce, gas_limit, to, data)| TransactionDraft {
+        let to = prop::option::of(any::<[u8; 20]>());
+        let to = to.prop_map(|to| to.map_or(TxKind::Create, |to| TxKind::Call(to.into())));
+        let action = (to, any::<[u8; 32]>(), data).prop_map(|(to, value, data)| Action {
+            to,
+            value: U256::from_be_bytes(value),
+            data: data.into(),
+        });
+        (1..=u64::MAX / 2 - 18, 0..u64::MAX, any::<u64>(), action).prop_map(
+            |(chain_id, nonce, gas_limit, action)| TransactionDraft {
                 chain_id,
                 nonce,
                 gas_limit,
-                to: to.into(),
-                data: data.into(),
+                action,
             },
         )
     }
@@ -174,7 +193,6 @@ mod tests {
             (bid.max_fee, bid.is_legacy)
         );
         assert_eq!(envelope.max_priority_fee_per_gas(), (!bid.is_legacy).then_some(bid.tip));
-        assert_eq!(envelope.value(), U256::ZERO);
     }
 
     proptest! {
@@ -205,7 +223,7 @@ mod tests {
         fn filler_only_uses_the_nonce(
             draft in drafts(), first in bids(), second in bids(),
         ) {
-            let draft = TransactionDraft { to: key().address(), data: Bytes::new(), ..draft };
+            let draft = TransactionDraft { action: Action::filler(key().address()), ..draft };
             let filler = signed(&draft, &second);
             assert_signed_with(&filler, second);
             prop_assert_eq!(draft_of(&filler).unwrap(), draft);
@@ -216,7 +234,8 @@ mod tests {
         #[test]
         fn other_bytes_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..99)) {
             let bid = Bid { max_fee: 1, tip: 1, is_legacy: false };
-            let draft = TransactionDraft { chain_id: 1, nonce: 7, gas_limit: 1, to: Address::ZERO, data: Bytes::new() };
+            let action = Action::without_value(Address::ZERO, Bytes::new());
+            let draft = TransactionDraft { chain_id: 1, nonce: 7, gas_limit: 1, action };
             let earlier = NewSignedTransaction { bytes, ..signed(&draft, &bid) };
             let error = ready(sign_replacement(&signer(), &earlier, 1, &bid)).unwrap_err().to_string();
             prop_assert!(error.starts_with("cannot decode the stored transaction with nonce 7"));

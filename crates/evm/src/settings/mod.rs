@@ -2,7 +2,11 @@ mod key_source;
 
 use std::{collections::BTreeSet, fmt, time::Duration};
 
-use grid_batch_settings::{ConfigError, GivenValue, Setting, SettingValues, settings};
+use grid_batch_settings::{
+    ConfigError, GivenValue, Setting, SettingValue, SettingValues, settings,
+};
+
+use crate::destination::Destination;
 
 pub use key_source::{KeySource, PasswordSource};
 
@@ -27,14 +31,11 @@ settings! {
         /// Raise it if withdrawals must not wait when gas is expensive; lower it to wait for cheaper gas.
         pub maximum_gas_price: String = text("200").equal().alias("MAXIMUM_GAS_PRICE").common(),
         /// URL of a gas price oracle, used if the node reports no price; it may contain a key. After # stands the JSON
-        /// pointer to the gas price, in gwei, in the response; without it, it is /result/FastGasPrice.
+        /// pointer to the gas price, in gwei, in the response; without it, it is /result/FastGasPrice. With first:
+        /// before the URL, the oracle is asked first, and the node only if it fails.
         ///
-        /// Use it if the nodes report no usable gas price.
-        pub oracle_url: Option<(String, Option<String>)> = secret("") => oracle,
-        /// Ask the gas price oracle first, and the node only if the oracle fails.
-        ///
-        /// Turn it on if the oracle is better than the node's estimate.
-        pub oracle_first: bool = switch("false"),
+        /// Use it if the nodes report no usable gas price, or if the oracle is better than their estimate.
+        pub oracle_url: Option<OracleSource> = secret("") => oracle,
         /// How often parked withdrawals are checked; balances of gas admins and pools, and the gas price, are read six
         /// times as rarely.
         ///
@@ -71,6 +72,12 @@ settings! {
     }
 }
 
+impl SettingValue for Destination {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
 settings! {
     /// The gas admins, by their names.
     #[derive(Clone)]
@@ -84,6 +91,12 @@ settings! {
         ///
         /// Give the file mode 0600 and the server's user as its owner.
         pub password: Vec<(String, PasswordSource)> = text("") => SettingValues::get_entries,
+        /// What the gas admin may send beside withdrawals: an address, an address with a function such as
+        /// 0x…/0xa9059cbb, create for new contracts, or * for everything; other transactions are refused with 403.
+        ///
+        /// Leave it empty for a gas admin of withdrawals only. Clients with the scope for withdrawals may request what
+        /// it allows, and no limit of a pool applies to it.
+        pub destinations: Vec<(String, Vec<Destination>)> = list("").equal() => SettingValues::get_entries,
     }
 }
 
@@ -238,28 +251,63 @@ impl fmt::Debug for EvmSettings {
     }
 }
 
-fn oracle(
-    values: &SettingValues,
-    setting: &Setting,
-) -> Result<Option<(String, Option<String>)>, ConfigError> {
+fn oracle(values: &SettingValues, setting: &Setting) -> Result<Option<OracleSource>, ConfigError> {
     values.get_with(setting, parse_oracle)
 }
 
-/// The URL of an oracle, if there is one, and the JSON pointer after its `#`.
-fn parse_oracle(text: &str) -> Result<Option<(String, Option<String>)>, String> {
+/// A gas price oracle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OracleSource {
+    /// Its URL.
+    pub url: String,
+    /// The JSON pointer to the price.
+    pub pointer: Option<String>,
+    /// Whether it is asked before the node.
+    pub is_first: bool,
+}
+
+/// The oracle, if there is one: its URL with the JSON pointer after `#`.
+fn parse_oracle(text: &str) -> Result<Option<OracleSource>, String> {
     if text.is_empty() {
         return Ok(None);
     }
+    let after_first = text.strip_prefix("first:");
+    let (text, is_first) = (after_first.unwrap_or(text), after_first.is_some());
     if !text.starts_with("http://") && !text.starts_with("https://") {
         return Err("a URL must begin with http:// or https://".to_owned());
     }
+    let oracle = |url: &str, pointer: Option<&str>| OracleSource {
+        url: url.to_owned(),
+        pointer: pointer.map(str::to_owned),
+        is_first,
+    };
     match text.split_once('#') {
-        None => Ok(Some((text.to_owned(), None))),
-        Some((url, pointer)) if pointer.starts_with('/') => {
-            Ok(Some((url.to_owned(), Some(pointer.to_owned()))))
-        }
+        None => Ok(Some(oracle(text, None))),
+        Some((url, pointer)) if pointer.starts_with('/') => Ok(Some(oracle(url, Some(pointer)))),
         Some(_) => {
             Err("after # it must be a JSON pointer, such as /result/FastGasPrice".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oracle_may_be_asked_first() {
+        let oracle = |text| parse_oracle(text).unwrap().unwrap();
+        let expected = OracleSource {
+            url: "https://a/b?c=d".to_owned(),
+            pointer: Some("/price".to_owned()),
+            is_first: true,
+        };
+        assert_eq!(oracle("first:https://a/b?c=d#/price"), expected);
+        let expected = OracleSource { pointer: None, is_first: false, ..expected };
+        assert_eq!(oracle("https://a/b?c=d"), expected);
+        assert_eq!(parse_oracle(""), Ok(None));
+        for text in ["first:", "first:a", "ftp://a", "https://a#price"] {
+            assert!(parse_oracle(text).is_err(), "{text}");
         }
     }
 }

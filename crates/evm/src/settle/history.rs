@@ -22,9 +22,7 @@ impl History<'_> {
     /// The last nonce whose transaction no node shows, if the database seems to be new because nothing is stored for
     /// the account and no transaction calls a pool.
     pub(super) fn hidden(&self, found: &[FoundUse]) -> Option<u64> {
-        let calls_pool =
-            |use_: &FoundUse| matches!(use_.kind, UseKind::Call { .. } | UseKind::UnknownPayment);
-        if !self.is_new() || found.iter().any(calls_pool) {
+        if !self.is_new() || found.iter().any(|found| found.kind.concerns_pools()) {
             return None;
         }
         let hidden = found.iter().filter(|found| found.kind == UseKind::NotShown);

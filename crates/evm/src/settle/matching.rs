@@ -1,13 +1,16 @@
 use std::{collections::HashMap, time::Duration};
 
 use grid_batch_core::Timestamp;
-use grid_batch_withdrawals::{NonceUse, UnpaidWithdrawal};
+use grid_batch_withdrawals::{NonceUse, Terms, UnpaidWithdrawal};
 
-use super::found_use::{FoundUse, Terms, UseKind};
+use super::found_use::{FoundUse, UseKind};
 
 /// How far the clock of the database may be ahead of the chain's. A transaction may thus have paid a withdrawal that
 /// was scheduled up to this long after the transaction was mined.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
+
+/// Why it cannot be decided what a transaction did.
+const PAID_OTHERWISE: &str = "a pool made a withdrawal in it, but its call cannot be read";
 
 /// The withdrawals that a transaction may have paid.
 #[derive(Debug, Default)]
@@ -29,13 +32,18 @@ pub(super) fn match_uses(found: &[FoundUse], candidates: &Candidates) -> Vec<(u6
     }
     let uses = found.iter().map(|found| {
         let nonce_use = match &found.kind {
-            UseKind::Call { terms, .. } => match groups.get_mut(terms) {
-                Some(group) => group.settle(found),
-                None => elsewhere(found, "it makes a withdrawal that is not stored"),
+            UseKind::Own { terms, pays_otherwise, .. } => match (groups.get_mut(terms), terms) {
+                (Some(group), Terms::Withdrawal { .. }) => group.settle(found),
+                (Some(group), Terms::Call { .. }) if !group.withdrawals.is_empty() => {
+                    group.settle(found)
+                }
+                (None, Terms::Withdrawal { .. }) => {
+                    elsewhere(found, "it makes a withdrawal that is not stored")
+                }
+                (_, Terms::Call { .. }) if *pays_otherwise => undecided(found, PAID_OTHERWISE),
+                (_, Terms::Call { .. }) => elsewhere(found, "it does not call a pool"),
             },
-            UseKind::UnknownPayment => {
-                undecided(found, "a pool made a withdrawal in it, but its call cannot be read")
-            }
+            UseKind::UnknownPayment => undecided(found, PAID_OTHERWISE),
             UseKind::Filler
                 if candidates.next_scheduled_at.is_some_and(|time| is_before(time, found)) =>
             {
@@ -64,7 +72,7 @@ struct TermsGroup<'a> {
 impl<'a> TermsGroup<'a> {
     fn new(terms: &Terms, withdrawals: &'a [UnpaidWithdrawal], found: &[FoundUse]) -> Self {
         let is_payment = |found: &&FoundUse| {
-            matches!(&found.kind, UseKind::Call { terms: of, succeeded: true, .. } if of == terms)
+            matches!(&found.kind, UseKind::Own { terms: of, succeeded: true, .. } if of == terms)
                 && !withdrawals.iter().any(|it| it.nonce == Some(found.nonce))
         };
         let payments_left = found.iter().filter(is_payment).count();
@@ -72,7 +80,7 @@ impl<'a> TermsGroup<'a> {
     }
 
     fn settle(&mut self, found: &FoundUse) -> NonceUse {
-        let UseKind::Call { succeeded, signed, .. } = &found.kind else {
+        let UseKind::Own { terms, succeeded, signed, .. } = &found.kind else {
             return undecided(found, "it is not a call");
         };
         let adopt = |withdrawal: &UnpaidWithdrawal| NonceUse::Withdrawal {
@@ -96,14 +104,36 @@ impl<'a> TermsGroup<'a> {
                 self.taken[*first] = true;
                 adopt(&self.withdrawals[*first])
             }
-            _ if !succeeded => elsewhere(found, "the pool refused it"),
+            _ if !succeeded => elsewhere(found, failed(terms)),
             // It paid a withdrawal that failed or, if a request was repeated, one that was scheduled later.
-            _ if self.taken.contains(&false) => undecided(
-                found,
-                "it makes a withdrawal with the terms of one that is stored as failed, or was \
-                 scheduled later",
-            ),
-            _ => elsewhere(found, "it makes a withdrawal that is not stored"),
+            _ if self.taken.contains(&false) => undecided(found, equals_other(terms)),
+            _ => elsewhere(found, not_stored(terms)),
+        }
+    }
+}
+
+fn failed(terms: &Terms) -> &'static str {
+    match terms {
+        Terms::Withdrawal { .. } => "the pool refused it",
+        Terms::Call { .. } => "it failed",
+    }
+}
+
+fn not_stored(terms: &Terms) -> &'static str {
+    match terms {
+        Terms::Withdrawal { .. } => "it makes a withdrawal that is not stored",
+        Terms::Call { .. } => "it does the same as a transaction that another one has executed",
+    }
+}
+
+fn equals_other(terms: &Terms) -> &'static str {
+    match terms {
+        Terms::Withdrawal { .. } => {
+            "it makes a withdrawal with the terms of one that is stored as failed, or was \
+             scheduled later"
+        }
+        Terms::Call { .. } => {
+            "it does the same as a transaction that is stored as failed, or was requested later"
         }
     }
 }
@@ -143,7 +173,8 @@ mod tests {
 
     fn terms() -> Terms {
         let text = ToOwned::to_owned;
-        Terms { pool: text("pool"), beneficiary: text("member"), amount: text("5") }
+        let (pool, beneficiary, amount) = (text("pool"), text("member"), text("5"));
+        Terms::Withdrawal { pool, beneficiary, amount }
     }
 
     fn after(seconds: u64) -> Timestamp {
@@ -172,7 +203,14 @@ mod tests {
             tip: 1,
             is_filler: false,
         };
-        found(nonce, UseKind::Call { terms: terms(), succeeded, signed })
+        let kind = UseKind::Own {
+            terms: terms(),
+            as_call: terms(),
+            succeeded,
+            signed,
+            pays_otherwise: false,
+        };
+        found(nonce, kind)
     }
 
     /// What each nonce was used for: the number of a withdrawal, `e`lsewhere, or `u`ndecided.

@@ -1,4 +1,4 @@
-use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
+use grid_batch_withdrawals::{Call, ClosedNonce, NonceOutcome};
 use log::{error, info};
 
 use super::settlement::MAX_AT_ONCE;
@@ -6,7 +6,7 @@ use crate::{
     account::{Account, AccountError},
     node::{BlockTag, NodeClient, NodeError, TransactionReceipt},
     nonce::{Finality, MinedTransaction, final_result},
-    pool::PoolCall,
+    pool::read_call,
 };
 
 /// The receipt of the first of these transactions that the node shows in a block.
@@ -61,7 +61,11 @@ impl<'a> Account<'a> {
         self.context.gas.note_paid_after_failure(paid);
         for ClosedNonce { nonce, note, outcome, .. } in &closed {
             match outcome {
-                Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => error!(
+                Some(
+                    NonceOutcome::Withdrawn { .. }
+                    | NonceOutcome::Executed { .. }
+                    | NonceOutcome::WithoutEvent,
+                ) => error!(
                     service:% = self.scope, nonce, note = note.as_str();
                     "a transaction of a withdrawal that an operator decided about succeeded on the chain"
                 ),
@@ -81,9 +85,11 @@ impl<'a> Account<'a> {
         receipt: TransactionReceipt,
     ) -> Result<Option<ClosedNonce>, NodeError> {
         let Some(details) = node.transaction(receipt.hash).await? else { return Ok(None) };
-        let (Some(signed), Some(pool)) = (&details.signed, details.to) else { return Ok(None) };
+        let Some(signed) = &details.signed else { return Ok(None) };
         let mined = MinedTransaction { signed, receipt };
-        let call = PoolCall { pool, data: details.input };
-        Ok(Some(final_result(&mined, node, self.address(), &call).await?))
+        let action = details.action();
+        // Its row is not read: a call is one that a pool would not understand.
+        let call = read_call(&action.data).is_none().then(Call::default);
+        Ok(Some(final_result(&mined, node, self.address(), &action, call.as_ref()).await?))
     }
 }

@@ -98,6 +98,9 @@ impl NonceSearch<'_> {
         &self,
         node: &NodeClient,
     ) -> Result<Option<Vec<B256>>, NodeError> {
+        if self.pools.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
         let (first, last) = (self.first_block(node).await?, node.block_number().await?);
         match node.transactions_with_event(&self.pools, WITHDRAWAL_EVENT, first, last).await {
             Ok(hashes) => Ok(Some(hashes)),

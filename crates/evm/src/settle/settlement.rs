@@ -1,10 +1,10 @@
 use alloy_primitives::B256;
 use grid_batch_core::{BatchError, BatchResult, Timestamp};
-use grid_batch_withdrawals::{NonceUse, UnsettledNonces};
+use grid_batch_withdrawals::{NonceUse, Terms, UnpaidWithdrawal, UnsettledNonces};
 use log::{info, warn};
 
 use super::{
-    found_use::{FoundUse, Terms, UseKind},
+    found_use::{FoundUse, UseKind},
     history::History,
     matching::{Candidates, match_uses},
     own_use::find_mined,
@@ -188,11 +188,11 @@ impl<'a> Account<'a> {
     async fn settle(
         &self,
         search: &NonceSearch<'a>,
-        found: Vec<FoundUse>,
+        mut found: Vec<FoundUse>,
         unsettled: &UnsettledNonces,
     ) -> Result<Option<String>, AccountError> {
         let first_open = self.context.store.first_open(self.service_id()).await?;
-        let candidates = self.candidates(&found, first_open).await?;
+        let candidates = self.candidates(&mut found, first_open).await?;
         let mut first_undecided = None;
         for (found, (nonce, nonce_use)) in found.iter().zip(match_uses(&found, &candidates)) {
             if let NonceUse::Undecided { note, .. } = &nonce_use {
@@ -209,25 +209,37 @@ impl<'a> Account<'a> {
     }
 
     /// The withdrawals that these transactions may have paid.
+    ///
+    /// What is stored as a call is a call, even if it calls a pool that was configured later.
     pub(super) async fn candidates(
         &self,
-        found: &[FoundUse],
+        found: &mut [FoundUse],
         next_scheduled_at: Option<Timestamp>,
     ) -> BatchResult<Candidates> {
         let mut candidates = Candidates { next_scheduled_at, ..Candidates::default() };
         for found in found {
-            if let UseKind::Call { terms, .. } = &found.kind
-                && !candidates.by_terms.contains_key(terms)
-            {
-                let store = &self.context.store;
-                let Terms { pool, beneficiary, amount } = terms;
-                let service_id = self.service_id();
-                let withdrawals =
-                    store.unpaid_withdrawals(service_id, pool, beneficiary, amount).await?;
-                candidates.by_terms.insert(terms.clone(), withdrawals);
+            let UseKind::Own { terms, as_call, .. } = &found.kind else { continue };
+            let (terms, as_call) = (terms.clone(), as_call.clone());
+            if !self.find_unpaid(&mut candidates, &as_call).await?.is_empty() {
+                found.be_call();
+            } else if terms != as_call {
+                self.find_unpaid(&mut candidates, &terms).await?;
             }
         }
         Ok(candidates)
+    }
+
+    async fn find_unpaid<'c>(
+        &self,
+        candidates: &'c mut Candidates,
+        terms: &Terms,
+    ) -> BatchResult<&'c [UnpaidWithdrawal]> {
+        if !candidates.by_terms.contains_key(terms) {
+            let store = &self.context.store;
+            let unpaid = store.unpaid_withdrawals(self.service_id(), terms).await?;
+            candidates.by_terms.insert(terms.clone(), unpaid);
+        }
+        Ok(candidates.by_terms.get(terms).map_or(&[], Vec::as_slice))
     }
 
     /// Stores what the chain has used a nonce for.

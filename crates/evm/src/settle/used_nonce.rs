@@ -2,11 +2,8 @@ use alloy_primitives::B256;
 use grid_batch_core::{BatchResult, Timestamp};
 use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment};
 
-use super::{
-    found_use::{FoundUse, makes_call},
-    matching::match_uses,
-};
-use crate::{account::Account, node::TransactionDetails, pool::PoolCall};
+use super::{found_use::FoundUse, matching::match_uses};
+use crate::{account::Account, action::Action, node::TransactionDetails};
 
 /// How a transaction that is not stored relates to the withdrawal whose nonce it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +59,9 @@ impl<'a> Account<'a> {
     async fn foreign_use(&self, details: &TransactionDetails) -> BatchResult<Option<NonceUse>> {
         let pools = &self.pools().await?;
         let found = self.find(|node| FoundUse::read(node, details, pools)).await?;
-        let found: Vec<FoundUse> = found.into_iter().collect();
+        let mut found: Vec<FoundUse> = found.into_iter().collect();
         // The withdrawal was scheduled before its nonce was used.
-        let candidates = self.candidates(&found, Some(Timestamp::default())).await?;
+        let candidates = self.candidates(&mut found, Some(Timestamp::default())).await?;
         Ok(match_uses(&found, &candidates).pop().map(|(_, nonce_use)| nonce_use))
     }
 
@@ -82,6 +79,6 @@ impl<'a> Account<'a> {
 
 /// Whether it is a replacement of the withdrawal's transaction, or the filler that cancels it.
 fn is_own(details: &TransactionDetails, payment: &Payment) -> bool {
-    let makes_call = PoolCall::for_payment(payment).is_ok_and(|call| makes_call(details, &call));
-    makes_call || (payment.cancel_requested && details.is_filler())
+    let is_same = Action::for_payment(payment).is_ok_and(|action| details.action() == action);
+    is_same || (payment.cancel_requested && details.is_filler())
 }

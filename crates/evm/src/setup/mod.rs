@@ -16,6 +16,7 @@ pub use error::EvmSetupError;
 pub use former_gas_admins::warn_of_former_gas_admins;
 
 use crate::{
+    calls::AccountRules,
     gas::WatchedAccount,
     options::EvmOptions,
     rules::PoolRules,
@@ -32,8 +33,28 @@ pub struct EvmSetup {
     pub options: EvmOptions,
     /// The rules of the pools.
     pub rules: PoolRules,
+    /// The rules of other transactions of the gas admins.
+    pub calls: AccountRules,
     /// The gas admins with their pools.
     pub watched: Vec<WatchedAccount>,
+}
+
+/// The gas admins with what they may send beside withdrawals.
+fn accounts(
+    settings: &EvmSettings,
+    watched: &[WatchedAccount],
+    rules: &PoolRules,
+) -> Result<AccountRules, EvmSetupError> {
+    let all = &settings.gas_admins.destinations;
+    let is_unknown = |name: &&String| !watched.iter().any(|admin| admin.name == **name);
+    if let Some(name) = all.iter().map(|(name, _)| name).find(is_unknown) {
+        return Err(EvmSetupError::UnknownGasAdmin(name.clone()));
+    }
+    Ok(watched.iter().fold(AccountRules::new(rules.clone()), |calls, admin| {
+        let own = all.iter().filter(|(name, _)| *name == admin.name);
+        let destinations = own.flat_map(|(_, destinations)| destinations.clone()).collect();
+        calls.with_account(&admin.name, admin.account.clone(), destinations)
+    }))
 }
 
 /// How requests to nodes are made.
@@ -62,7 +83,9 @@ impl EvmSetup {
         let beneficiaries = payments::beneficiaries(settings, &rules)?;
         let rules = rules.with_beneficiaries(beneficiaries);
         let watched = pools::watched_accounts(settings, &names, &signers)?;
-        let options = options::options(settings, connections, signers, &rules)?;
-        Ok(Self { options, rules, watched })
+        let calls = accounts(settings, &watched, &rules)?;
+        let mut options = options::options(settings, connections, signers, &rules)?;
+        options.calls = calls.clone();
+        Ok(Self { options, rules, calls, watched })
     }
 }

@@ -27,9 +27,10 @@ pub(super) fn options(
         rules.pool(pool).map_err(|error| invalid(name, error))?;
         Ok((parsed(name, parse_address(pool))?, gas_price_cap(name, price)?))
     });
-    let oracle = evm.oracle_url.clone().map(|(url, pointer)| OracleOptions {
-        url,
-        pointer: pointer.unwrap_or_else(|| testing.oracle_field.clone()),
+    let oracle_first = evm.oracle_url.as_ref().is_some_and(|oracle| oracle.is_first);
+    let oracle = evm.oracle_url.clone().map(|oracle| OracleOptions {
+        url: oracle.url,
+        pointer: oracle.pointer.unwrap_or_else(|| testing.oracle_field.clone()),
         http: connections.oracle_http,
     });
     Ok(EvmOptions {
@@ -38,7 +39,7 @@ pub(super) fn options(
         rules: rules.clone(),
         maximum_tip: maximum_tip(cap),
         oracle,
-        oracle_first: evm.oracle_first,
+        oracle_first,
         gate_interval: evm.gate_interval,
         confirmations: evm.confirmations,
         in_flight: evm.in_flight,

@@ -36,7 +36,7 @@ pub(super) fn rules(
     names: &[&str],
     signers: &[Arc<dyn TransactionSigner>],
 ) -> Result<PoolRules, EvmSetupError> {
-    if config.pools.gas_admin.is_empty() {
+    if config.pools.gas_admin.is_empty() && config.gas_admins.key.is_empty() {
         return Err(EvmSetupError::Missing {
             name: POOLS,
             rule: "it must be the gas admin of each pool, such as gas_admin = \"treasury\" in the section \

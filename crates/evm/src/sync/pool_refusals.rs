@@ -108,6 +108,7 @@ mod tests {
             pool: String::new(),
             beneficiary: String::new(),
             amount: String::new(),
+            call: None,
             cancel_requested: false,
             is_restored: false,
             nonce: None,

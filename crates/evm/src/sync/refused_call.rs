@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     account::Account,
+    action::Action,
     node::{NodeClient, NodeError},
-    pool::PoolCall,
 };
 
 /// The answer of a node: its progress, and whether the pool would make the withdrawal.
@@ -26,14 +26,15 @@ impl Account<'_> {
     pub(crate) async fn resolve_refusal(
         &self,
         payment: &Payment,
-        call: &PoolCall,
+        action: &Action,
         refusal: &PoolRefusal,
     ) -> BatchResult<RefusalOutcome> {
         let (context, admin) = (self.context, self.address());
         if let Some(stored) = context.store.highest_block().await? {
             context.highest_block.see(stored);
         }
-        let answers = join_all(self.nodes.iter().map(|node| read(node, admin, call))).await;
+        let asked = self.nodes.iter().map(|node| read(node, admin, payment, action));
+        let answers = join_all(asked).await;
         let heads = answers.iter().flatten().map(|(state, _)| state.head.id.number);
         let highest = heads.fold(context.highest_block.get(), u64::max);
         let monotonic = context.monotonic();
@@ -68,9 +69,9 @@ impl Account<'_> {
 }
 
 /// The progress is read first, so that the simulation runs on that block or a later one.
-async fn read(node: &NodeClient, admin: Address, call: &PoolCall) -> NodeAnswer {
+async fn read(node: &NodeClient, admin: Address, payment: &Payment, action: &Action) -> NodeAnswer {
     let state = NodeProgress::read(node).await?;
-    Ok((state, simulate(node, admin, call).await?.err()))
+    Ok((state, simulate(node, admin, payment, action).await?.err()))
 }
 
 fn vote(answer: NodeAnswer, lag: impl Fn(&NodeProgress) -> Option<String>) -> Vote {

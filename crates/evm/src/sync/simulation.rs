@@ -1,19 +1,22 @@
 use std::fmt;
 
 use alloy_primitives::Address;
+use grid_batch_withdrawals::Payment;
 
 use crate::{
-    node::{BlockTag, NodeClient, NodeError, revert_reason},
-    pool::PoolCall,
+    action::Action,
+    node::{BlockTag, NodeClient, NodeError, call_failure, revert_reason},
 };
 
-/// The reason that a node gives why a pool would not make a withdrawal.
+/// The reason that a node gives why a withdrawal or a call would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PoolRefusal {
-    /// There is no contract at its address.
+    /// There is no contract at the address of the pool.
     NoContract(Address),
-    /// The call fails for this reason.
+    /// The pool refuses the withdrawal for this reason.
     Reverted(String),
+    /// The call would fail for this reason.
+    CallFails(String),
 }
 
 impl PoolRefusal {
@@ -28,26 +31,39 @@ impl fmt::Display for PoolRefusal {
         match self {
             Self::NoContract(pool) => write!(f, "there is no contract at the pool {pool}"),
             Self::Reverted(reason) => write!(f, "the pool refuses the withdrawal: {reason}"),
+            Self::CallFails(reason) => write!(f, "the transaction would fail: {reason}"),
         }
     }
 }
 
-/// Simulates the call of a pool on the latest block of a node. Returns the gas that it needs, or why the pool
-/// refuses.
+/// Simulates a withdrawal or a call on the latest block of a node. Returns the gas that it needs, or why it would fail.
 pub(crate) async fn simulate(
     node: &NodeClient,
     admin: Address,
-    PoolCall { pool, data }: &PoolCall,
+    payment: &Payment,
+    action: &Action,
 ) -> Result<Result<u64, PoolRefusal>, NodeError> {
-    if !node.has_code(*pool).await? {
-        return Ok(Err(PoolRefusal::NoContract(*pool)));
+    if let Some(contract) = action.called_contract()
+        && !node.has_code(contract).await?
+    {
+        return Ok(Err(match payment.call {
+            Some(_) => PoolRefusal::CallFails(format!("there is no contract at {contract}")),
+            None => PoolRefusal::NoContract(contract),
+        }));
     }
-    let estimate = match node.call(admin, *pool, data, BlockTag::Latest).await {
-        Ok(_) => node.estimate_gas(admin, *pool, data).await,
+    let estimate = match node.call(admin, action, BlockTag::Latest).await {
+        Ok(_) => node.estimate_gas(admin, action).await,
         Err(error) => Err(error),
     };
-    estimate.map(Ok).or_else(|error| match revert_reason(&error) {
-        Some(reason) => Ok(Err(PoolRefusal::Reverted(reason))),
-        None => Err(error),
+    if let (Ok(gas), Some(own)) = (&estimate, payment.own_gas_limit())
+        && own < *gas
+    {
+        let reason = format!("its gas limit is {own}, and it needs {gas} gas");
+        return Ok(Err(PoolRefusal::CallFails(reason)));
+    }
+    estimate.map(Ok).or_else(|error| match (revert_reason(&error), &payment.call) {
+        (Some(reason), None) => Ok(Err(PoolRefusal::Reverted(reason))),
+        (Some(_), Some(call)) => Ok(Err(PoolRefusal::CallFails(call_failure(&error, &call.abi)))),
+        (None, _) => Err(error),
     })
 }

@@ -16,7 +16,7 @@ use grid_batch_core::{BatchResult, Clock, ManualClock, ScopeId, ServiceId, Times
 use grid_batch_evm::{AccountScopeId, Address, Evm, EvmOptions, GasAdminKey, PoolRules};
 use grid_batch_nodes::StatusUrlResolver;
 use grid_batch_test_chain::{Account, Anvil, AnvilOptions, FaultProxy, Mining, Poll, Pool};
-use grid_batch_withdrawals::{AssignedNonce, NonceUse, Payment, SigningStore, WithdrawalId};
+use grid_batch_withdrawals::{AssignedNonce, Call, NonceUse, Payment, SigningStore, WithdrawalId};
 use serde_json::{Value, json};
 
 use crate::memory_store::MemoryStore;
@@ -117,14 +117,23 @@ impl Harness {
     }
 
     pub fn schedule_at(&self, pool: &str, amount: &str) -> WithdrawalId {
+        self.schedule_payment(pool.to_owned(), amount, None)
+    }
+
+    pub fn schedule_call(&self, call: Call) -> WithdrawalId {
+        self.schedule_payment(call.gate(), &call.value.clone(), Some(call))
+    }
+
+    fn schedule_payment(&self, pool: String, amount: &str, call: Option<Call>) -> WithdrawalId {
         let number = self.scheduled.fetch_add(1, Ordering::Relaxed) + 1;
         let withdrawal_id = WithdrawalId::from_bytes([number; 16]);
         let payment = Payment {
             withdrawal_id,
             generation: 1,
-            pool: pool.to_owned(),
+            pool,
             beneficiary: self.beneficiary().to_owned(),
             amount: amount.to_owned(),
+            call,
             cancel_requested: false,
             is_restored: false,
             nonce: None,
@@ -167,8 +176,13 @@ impl Harness {
 
     /// Sends a withdrawal that the pool refuses until a later block confirms it.
     pub async fn refuse(&self, id: WithdrawalId) -> SubmissionAnswer {
+        self.refuse_after(id, Outcome::PoolParked).await
+    }
+
+    /// The same with the outcome before the later block.
+    pub async fn refuse_after(&self, id: WithdrawalId, parked: Outcome) -> SubmissionAnswer {
         let first = self.send(id).await;
-        assert_eq!(first.outcome, Outcome::PoolParked, "{first:?}");
+        assert_eq!(first.outcome, parked, "{first:?}");
         assert!(first.message.as_ref().unwrap().contains("a later block"), "{first:?}");
         self.mine(1);
         self.send(id).await
@@ -225,6 +239,10 @@ impl Harness {
             }
         }
         self.status(id).await
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     pub fn advance_clock(&self, duration: Duration) {

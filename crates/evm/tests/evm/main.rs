@@ -9,6 +9,7 @@ mod ahead_signers;
 mod ahead_unsettled;
 mod before_move;
 mod before_signing;
+mod calls;
 mod cancellation;
 mod clock_jumps;
 mod events;

@@ -11,7 +11,7 @@ use grid_batch_core::{BatchError, BatchResult, Clock, ItemId, ServiceId, Timesta
 use grid_batch_withdrawals::{
     AssignedNonce, BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments,
     NewSignedTransaction, NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore,
-    UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, WithdrawalId,
+    Terms, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, WithdrawalId,
 };
 
 #[derive(Debug)]
@@ -178,7 +178,11 @@ impl StoreState {
         let (_, _, last) = nonces.find(|(_, of, _)| *of == Some(payment.withdrawal_id))?;
         let did_not_pay = !matches!(
             last.outcome,
-            None | Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent)
+            None | Some(
+                NonceOutcome::Withdrawn { .. }
+                    | NonceOutcome::Executed { .. }
+                    | NonceOutcome::WithoutEvent
+            )
         );
         let is_past = did_not_pay && last.generation < payment.generation;
         (!is_past).then(|| last.clone())
@@ -285,7 +289,11 @@ impl SigningStore for MemoryStore {
         let blocks = |outcome: &Option<NonceOutcome>| {
             matches!(
                 outcome,
-                None | Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent)
+                None | Some(
+                    NonceOutcome::Withdrawn { .. }
+                        | NonceOutcome::Executed { .. }
+                        | NonceOutcome::WithoutEvent
+                )
             )
         };
         if !state.undecided.is_empty() {
@@ -513,7 +521,7 @@ impl SigningStore for MemoryStore {
             if let Some(outcome) = outcome {
                 self.close_nonce(service_id, *nonce, outcome)?;
             }
-            self.state().nonce(service_id, *nonce)?.final_transaction = *transaction;
+            self.state().nonce(service_id, *nonce)?.final_transaction = transaction.clone();
         }
         Ok(0)
     }
@@ -574,22 +582,21 @@ impl SigningStore for MemoryStore {
     fn unpaid_withdrawals(
         &self,
         service_id: &ServiceId,
-        pool: &str,
-        beneficiary: &str,
-        amount: &str,
+        terms: &Terms,
     ) -> BatchResult<Vec<UnpaidWithdrawal>> {
         self.check("unpaid_withdrawals")?;
         let state = self.state();
         let unpaid = state.scheduled.iter().filter_map(|(id, created_at)| {
             let (of, payment) = &state.withdrawals[id];
-            let has_terms = of == service_id
-                && payment.pool.eq_ignore_ascii_case(pool)
-                && payment.beneficiary.eq_ignore_ascii_case(beneficiary)
-                && payment.amount == amount;
+            let has_terms = of == service_id && has_terms(payment, terms);
             let mut nonces = state.nonces.iter().filter(|(_, of, _)| *of == Some(*id));
-            let is_paid = nonces
-                .clone()
-                .any(|(_, _, it)| matches!(it.outcome, Some(NonceOutcome::Withdrawn { .. })));
+            let is_paid = nonces.clone().any(|(_, _, it)| {
+                let outcome = it.outcome.as_ref();
+                matches!(
+                    outcome,
+                    Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::Executed { .. })
+                )
+            });
             let open = nonces.find(|(_, _, it)| it.outcome.is_none());
             (has_terms && !is_paid).then(|| UnpaidWithdrawal {
                 id: *id,
@@ -674,4 +681,19 @@ fn new_nonce(generation: u32, signed: &SignedTransaction) -> AssignedNonce {
 
 fn error(reason: &str) -> BatchError {
     BatchError::InternalError(reason.to_owned())
+}
+
+fn has_terms(payment: &Payment, terms: &Terms) -> bool {
+    match (&payment.call, terms) {
+        (Some(call), Terms::Call { to, value, data }) => {
+            (&call.to, &call.value, &call.data) == (to, value, data)
+        }
+        (Some(_), Terms::Withdrawal { .. }) => false,
+        (None, Terms::Withdrawal { pool, beneficiary, amount }) => {
+            payment.pool.eq_ignore_ascii_case(pool)
+                && payment.beneficiary.eq_ignore_ascii_case(beneficiary)
+                && payment.amount == *amount
+        }
+        (None, Terms::Call { .. }) => false,
+    }
 }

@@ -39,6 +39,7 @@ pub(super) static SETTINGS: &[OldSetting] = &[
     old("evm.balance_interval", Nothing("it follows from evm.gate_interval")),
     old("evm.maximum_tip", Nothing("it follows from evm.maximum_gas_price")),
     old("evm.oracle_field", Renamed("testing.oracle_field")),
+    old("evm.oracle_first", Nothing("write first: before the URL in evm.oracle_url")),
     old("evm.agreeing_nodes", Nothing("more than half of ledger.urls have to agree")),
     old("store.lock_timeout", Nothing(CONSTANT)),
     old("intake.connections", Nothing("it follows from the limit of file descriptors")),

@@ -33,7 +33,9 @@ impl DatabaseInterface {
             .with_command_user(shared.clone(), user)
             .with_clock(Arc::new(store.clock().clone()));
         #[cfg(feature = "evm")]
-        let api = api.with_withdrawals(shared, Arc::new(grid_batch_evm::PoolRules::default()));
+        let api = api
+            .with_withdrawals(shared, Arc::new(grid_batch_evm::PoolRules::default()))
+            .with_calls(Arc::new(grid_batch_evm::AccountRules::default()));
         Ok(Self { api: api.build().map_err(StartError::part)?.in_process()?, name })
     }
 }
@@ -44,7 +46,8 @@ impl Transport for DatabaseInterface {
     }
 
     fn send(&self, request: ClientRequest<'_>) -> Result<HttpResponse, ClientError> {
-        let ClientRequest { method, target, content_type, body } = request;
+        // What has a key is sent by a server, so commands on a database request nothing with one.
+        let ClientRequest { method, target, content_type, body, idempotency_key: _ } = request;
         let answer = self.api.answer(method, target, content_type, body);
         let InProcessAnswer { status, body } = answer.map_err(ClientError::InProcess)?;
         Ok(HttpResponse { status, retry_after: None, body: Ok(body) })

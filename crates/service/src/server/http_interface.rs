@@ -222,5 +222,8 @@ fn with_withdrawals(mut api: ApiBuilder, base: &Base<'_>, opened: ServerLedger) 
     if let Some(rules) = opened.withdrawals {
         api = api.with_withdrawals(Arc::new(base.store.clone()), rules);
     }
+    if let Some(rules) = opened.calls {
+        api = api.with_calls(rules);
+    }
     api
 }

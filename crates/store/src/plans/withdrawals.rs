@@ -16,7 +16,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, NewSignedTransaction, NonceOutcome, NonceUse, Reward, RewardId,
-    SigningStore, Withdrawal, WithdrawalId, WithdrawalKind, WithdrawalStore,
+    SigningStore, Terms, Withdrawal, WithdrawalId, WithdrawalKind, WithdrawalStore,
 };
 
 use super::{Recording, execute, recording, register_worker, texts};
@@ -35,6 +35,7 @@ fn withdrawal(number: u64) -> Withdrawal {
         beneficiary: format!("member {}", number % 1_000),
         amount: "1".to_owned(),
         idempotency_key: None,
+        call: None,
     }
 }
 
@@ -233,10 +234,12 @@ fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
     let used_at = store.unsettled_since(service_id).unwrap().unwrap();
     store.unsettled_nonces(service_id).unwrap();
     // The account has the numbers that end in 00; 900 and 1,900 have the same terms.
-    let terms = withdrawal(1_900);
-    let pool = terms.pool;
+    let Withdrawal { pool, beneficiary, .. } = withdrawal(1_900);
     assert!(store.pools(service_id).unwrap().contains(&pool));
-    let unpaid = store.unpaid_withdrawals(service_id, &pool, &terms.beneficiary, "1").unwrap();
+    let terms = Terms::Withdrawal { pool, beneficiary, amount: "1".to_owned() };
+    let call = Terms::Call { to: None, value: "1".to_owned(), data: "0x".to_owned() };
+    assert_eq!(store.unpaid_withdrawals(service_id, &call).unwrap(), []);
+    let unpaid = store.unpaid_withdrawals(service_id, &terms).unwrap();
     let mut transaction = transaction(attempt, nonce + 1, 4);
     let id = unpaid.iter().find(|it| it.is_open).unwrap().id;
     let settle = |nonce, nonce_use: NonceUse| {
@@ -252,7 +255,7 @@ fn settle_nonces(store: &Store, attempt: &BatchAttempt, nonce: u64) {
     }
     assert_eq!(store.undecided_nonces().unwrap().len(), 2);
     decide(store, service_id, OperatorVerb::NoncesElsewhere, [nonce + 3, nonce + 3]);
-    let other = store.unpaid_withdrawals(service_id, &pool, &terms.beneficiary, "1").unwrap();
+    let other = store.unpaid_withdrawals(service_id, &terms).unwrap();
     let other = other.iter().find(|it| it.is_open && it.nonce.is_none()).unwrap();
     store.decide_nonce(service_id, nonce + 9, &other.id).unwrap();
     decide_about_nonces(store, service_id, nonce);

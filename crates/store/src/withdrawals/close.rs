@@ -7,7 +7,7 @@ use grid_batch_core::ServiceId;
 use grid_batch_core::batches::DltStatus;
 use grid_batch_withdrawals::{ClosedNonce, NonceOutcome};
 
-use super::rows::{OutcomeRow, outcome_columns, to_stored};
+use super::rows::{OutcomeRow, outcome_columns, to_json, to_stored};
 use crate::sql::{Connection, Rows, StoreError, error::SigningError, result_row, rows::storable};
 
 /// The outcome of a nonce, and whether its withdrawal was reported as failed.
@@ -54,6 +54,9 @@ pub(super) fn write_closed(
         (columns.map(|(outcome, _)| outcome), id)
     };
     let transactions = || closed.iter().map(|it| it.transaction.as_ref());
+    let logs = transactions().map(|it| it.map(|it| &it.logs).filter(|logs| !logs.is_empty()));
+    let logs: Vec<Option<String>> =
+        logs.map(|logs| logs.map(to_json).transpose()).collect::<Result<_, _>>()?;
     let (outcomes, ids): (Vec<_>, Vec<_>) = closed.iter().map(columns).unzip();
     connection.execute_rows(
         "-- close_nonces
@@ -61,7 +64,7 @@ pub(super) fn write_closed(
          set outcome = x.outcome, pool_withdrawal_id = x.pool_withdrawal_id,
              note = coalesce(nullif(x.note, ''), n.note),
              mined_hash = x.mined_hash, block_number = x.block_number, gas_used = x.gas_used,
-             gas_price = x.gas_price
+             gas_price = x.gas_price, logs = x.logs
          from {x} where n.service_id = x.service_id and n.nonce = x.nonce",
         Rows::default()
             .text("service_id", closed.iter().map(|_| service_id.as_str()))
@@ -72,7 +75,8 @@ pub(super) fn write_closed(
             .optional_bytes("mined_hash", transactions().map(|it| it.map(|it| &it.hash[..])))
             .optional_long("block_number", transactions().map(|it| stored(it?.block)))
             .optional_long("gas_used", transactions().map(|it| stored(it?.gas_used?)))
-            .optional_long("gas_price", transactions().map(|it| stored(it?.gas_price?))),
+            .optional_long("gas_price", transactions().map(|it| stored(it?.gas_price?)))
+            .optional_text("logs", logs.iter().map(Option::as_deref)),
     )
 }
 

@@ -165,7 +165,7 @@ fn failed_withdrawals(
     connection.load_rows(
         "-- failed_withdrawals
          select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at
-         from {x} join withdrawals w on w.batch_seq = x.batch_seq",
+         from {x} join withdrawals w on w.batch_seq = x.batch_seq and w.call is null",
         Rows::default().long("batch_seq", batches.iter().copied()),
     )
 }
@@ -239,7 +239,8 @@ fn withdrawals_of_events(
     named.dedup();
     let rows: Vec<WithdrawalEventRow> = connection.load_rows(
         "-- withdrawals_of_events
-         select x.batch_id, w.withdrawal_id, w.pool, w.amount, (
+         select x.batch_id, w.withdrawal_id, w.call is not null as is_call, w.amount,
+             case when w.call is null then w.pool else w.beneficiary end as pool, (
              select (
                  select k.hash from signed_transactions k
                  where k.service_id = n.service_id and k.nonce = n.nonce and not k.is_filler
@@ -269,6 +270,7 @@ result_row! {
     struct WithdrawalEventRow {
         batch_id: Vec<u8>,
         withdrawal_id: Vec<u8>,
+        is_call: bool,
         pool: String,
         amount: String,
         hash: Option<Vec<u8>>,
@@ -277,10 +279,11 @@ result_row! {
 
 impl WithdrawalEventRow {
     fn read(self) -> Result<(Vec<u8>, EventWithdrawal), StoreError> {
-        let Self { batch_id, withdrawal_id, pool, amount, hash } = self;
+        let Self { batch_id, withdrawal_id, is_call, pool, amount, hash } = self;
         let id = WithdrawalId::try_from(&withdrawal_id[..]).map_err(StoreError::corrupt)?;
         let transaction_hash = hash.map(|hash| format!("0x{}", Hex(&hash)));
-        let withdrawal = EventWithdrawal { id: id.to_string(), pool, amount, transaction_hash };
+        let id = id.to_string();
+        let withdrawal = EventWithdrawal { id, is_call, pool, amount, transaction_hash };
         Ok((batch_id, withdrawal))
     }
 }

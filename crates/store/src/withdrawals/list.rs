@@ -202,6 +202,11 @@ impl Page<'_> {
     fn selection(&self) -> Selection<'_> {
         let filter = self.filter;
         let mut selected = withdrawals::table.filter(withdrawals::seq.lt(self.before)).into_boxed();
+        selected = if filter.calls {
+            selected.filter(withdrawals::call.is_not_null())
+        } else {
+            selected.filter(withdrawals::call.is_null())
+        };
         if let Some(pool) = &filter.pool {
             selected = selected.filter(withdrawals::pool.eq(pool));
         }
@@ -260,6 +265,7 @@ pub(super) fn load_page(
     let mut page = withdrawals::table
         .inner_join(batches::table)
         .filter(withdrawals::list_state.eq(DltStatus::Invalid.as_str()))
+        .filter(withdrawals::call.is_null())
         .select((WithdrawalRow::as_select(), batches::seq, batches::ended_at))
         .order_by(withdrawals::seq)
         .limit(limit(count))

@@ -25,7 +25,7 @@ mod withdrawal_store;
 use grid_batch_core::batches::NewBatch;
 use grid_batch_core::operators::OperatorTarget;
 use grid_batch_core::{ItemId, ServiceId};
-use grid_batch_withdrawals::Withdrawal;
+use grid_batch_withdrawals::{Call, Withdrawal};
 
 pub(crate) use hooks::WithdrawalHooks;
 
@@ -34,18 +34,22 @@ fn target_of(service_id: &ServiceId, batch_id: ItemId) -> OperatorTarget {
     OperatorTarget::Batch { service_id: service_id.clone(), batch_id, attempt: None }
 }
 
-/// The batch of a withdrawal in this generation. Its bytes describe the payment; the transaction is signed when the
+/// The batch of a withdrawal or a call in this generation. Its bytes describe it; the transaction is signed when the
 /// batch is submitted.
 fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
-    let Withdrawal { pool, beneficiary, amount, .. } = withdrawal;
+    let Withdrawal { pool, beneficiary, amount, call, .. } = withdrawal;
+    let description = match call {
+        Some(call) => format!("{} {}", call.to.as_deref().unwrap_or("new"), call.value),
+        None => format!("{pool} {beneficiary} {amount}"),
+    };
     NewBatch {
         service_id: withdrawal.service_id.clone(),
         batch_id: withdrawal.id.batch_id(generation),
         signer: None,
         transaction_ids: Vec::new(),
-        serialized_batch: format!("{pool} {beneficiary} {amount}").into_bytes(),
+        serialized_batch: description.into_bytes(),
         declared_access: None,
-        label: None,
+        label: call.as_ref().and_then(Call::batch_label),
         client: None,
         declared_new: false,
         deadline: None,

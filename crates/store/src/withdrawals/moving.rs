@@ -16,7 +16,9 @@ use grid_batch_core::batches::{
 };
 use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
 use grid_batch_core::{ServiceId, Timestamp};
-use grid_batch_withdrawals::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals, Withdrawal};
+use grid_batch_withdrawals::{
+    Call, MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals, Withdrawal,
+};
 
 use super::{
     batch_of,
@@ -61,7 +63,9 @@ impl Store {
             .select((withdrawals::service_id, withdrawals::pool, count_star()));
         let rows: Vec<(String, String, i64)> =
             self.pools.read()?.load_query("open_withdrawals", query)?;
-        rows.into_iter()
+        // Calls stay with their account.
+        let of_pools = rows.into_iter().filter(|(_, pool, _)| !Call::is_gate(pool));
+        of_pools
             .map(|(service, pool, open)| {
                 let open = u64::try_from(open).map_err(StoreError::corrupt)?;
                 Ok(OpenWithdrawals { service_id: service_id(&service)?, pool, open })

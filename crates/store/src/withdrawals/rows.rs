@@ -12,6 +12,7 @@ use grid_batch_withdrawals::{
     AssignedNonce, FinalTransaction, NewSignedTransaction, NonceOutcome, Payment, RewardId,
     SignedTransaction, Withdrawal, WithdrawalEnd, WithdrawalId,
 };
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::schema::{account_nonces, withdrawals};
 use crate::sql::{
@@ -24,7 +25,7 @@ use crate::sql::{
 /// The columns of a [`WithdrawalRow`], from `withdrawals w`. None of them has the name of a column of batches.
 pub(super) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdrawal_id,
     w.service_id as gas_admin, w.kind, w.reward_id, w.pool, w.beneficiary, w.amount, w.generation,
-    w.created_at as scheduled_at, w.cancelled_at, w.idempotency_key, w.list_state";
+    w.created_at as scheduled_at, w.cancelled_at, w.idempotency_key, w.list_state, w.call";
 
 /// A withdrawal, without its batch.
 #[derive(QueryableByName, Queryable, Selectable)]
@@ -56,6 +57,8 @@ pub(super) struct WithdrawalRow {
     idempotency_key: Option<String>,
     #[diesel(sql_type = Text)]
     list_state: String,
+    #[diesel(sql_type = Nullable<Text>)]
+    call: Option<String>,
 }
 
 impl WithdrawalRow {
@@ -90,8 +93,19 @@ impl WithdrawalRow {
             beneficiary: self.beneficiary,
             amount: self.amount,
             idempotency_key: self.idempotency_key,
+            call: self.call.as_deref().map(read_json).transpose()?,
         })
     }
+}
+
+/// A value that is stored as JSON.
+pub(super) fn read_json<T: DeserializeOwned>(json: &str) -> Result<T, StoreError> {
+    serde_json::from_str(json).map_err(StoreError::corrupt)
+}
+
+/// A value as JSON.
+pub(super) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(StoreError::corrupt)
 }
 
 pub(super) fn withdrawal_id(bytes: &[u8]) -> Result<WithdrawalId, StoreError> {
@@ -121,7 +135,7 @@ pub(super) fn to_stored(what: &'static str, value: impl Into<u128>) -> Result<i6
 /// The columns of a [`NonceRow`], from `account_nonces n`.
 pub(super) const NONCE_COLUMNS: &str = "n.service_id as account, n.nonce,
     n.generation as nonce_generation, n.assigned_at, n.note, n.foreign_hash, n.outcome,
-    n.pool_withdrawal_id, n.mined_hash, n.block_number, n.gas_used, n.gas_price";
+    n.pool_withdrawal_id, n.mined_hash, n.block_number, n.gas_used, n.gas_price, n.logs";
 
 /// Joins the highest nonce that was assigned to `withdrawals w`, if there is one.
 pub(super) const WITH_NONCE: &str =
@@ -154,6 +168,8 @@ pub(super) struct NonceRow {
     gas_used: Option<i64>,
     #[diesel(sql_type = Nullable<BigInt>)]
     gas_price: Option<i64>,
+    #[diesel(sql_type = Nullable<Text>)]
+    logs: Option<String>,
 }
 
 impl NonceRow {
@@ -176,6 +192,7 @@ impl NonceRow {
                 block: whole(block)?,
                 gas_used: self.gas_used.map(whole).transpose()?,
                 gas_price: self.gas_price.map(whole).transpose()?.map(u128::from),
+                logs: self.logs.as_deref().map_or(Ok(Vec::new()), read_json)?,
             }),
             None => None,
         };
@@ -207,6 +224,12 @@ impl OutcomeRow {
         match (self.outcome.as_deref(), self.pool_withdrawal_id.as_deref()) {
             (None, None) => Ok(None),
             (Some("WITHDRAWN"), Some("")) => Ok(Some(NonceOutcome::WithoutEvent)),
+            (Some("WITHDRAWN"), Some(EXECUTED)) => {
+                Ok(Some(NonceOutcome::Executed { contract: None }))
+            }
+            (Some("WITHDRAWN"), Some(contract)) if contract.starts_with("0x") => {
+                Ok(Some(NonceOutcome::Executed { contract: Some(contract.to_owned()) }))
+            }
             (Some("WITHDRAWN"), Some(withdrawal_id)) => {
                 let withdrawal_id = withdrawal_id.to_owned();
                 Ok(Some(NonceOutcome::Withdrawn { withdrawal_id }))
@@ -221,11 +244,17 @@ impl OutcomeRow {
     }
 }
 
+/// Stands in the place of a withdrawal's id for a call that created no contract.
+const EXECUTED: &str = "executed";
+
 /// The columns of an [`OutcomeRow`].
 pub(super) fn outcome_columns(outcome: &NonceOutcome) -> (&'static str, Option<&str>) {
     match outcome {
         NonceOutcome::Withdrawn { withdrawal_id } => ("WITHDRAWN", Some(withdrawal_id)),
-        // The table requires that the id of a payment is not null.
+        // The table requires that this id is not null. A call has none, but may create a contract.
+        NonceOutcome::Executed { contract } => {
+            ("WITHDRAWN", Some(contract.as_deref().unwrap_or(EXECUTED)))
+        }
         NonceOutcome::WithoutEvent => ("WITHDRAWN", Some("")),
         NonceOutcome::Reverted => ("REVERTED", None),
         NonceOutcome::Cancelled => ("CANCELLED", None),
@@ -319,6 +348,7 @@ impl PaymentRow {
             pool: withdrawal.pool,
             beneficiary: withdrawal.beneficiary,
             amount: withdrawal.amount,
+            call: withdrawal.call,
             cancel_requested,
             is_restored,
             nonce: latest.filter(|nonce| counts(nonce, generation)),
@@ -336,7 +366,11 @@ fn counts(nonce: &AssignedNonce, generation: u32) -> bool {
 pub(super) fn may_be_paid(nonce: &AssignedNonce) -> bool {
     matches!(
         nonce.outcome,
-        None | Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent)
+        None | Some(
+            NonceOutcome::Withdrawn { .. }
+                | NonceOutcome::Executed { .. }
+                | NonceOutcome::WithoutEvent
+        )
     )
 }
 

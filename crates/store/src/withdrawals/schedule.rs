@@ -13,7 +13,7 @@ use super::{
     batch_of,
     payment_sums::PaymentSums,
     pool_lanes::fill_beside_parked,
-    rows::{WITHDRAWAL_COLUMNS, WithdrawalRow},
+    rows::{WITHDRAWAL_COLUMNS, WithdrawalRow, to_json},
 };
 use crate::{
     intake::{Capacity, CreatedAtAllocator, insert_dated},
@@ -66,7 +66,8 @@ fn schedule_group(
     let now = store.now();
     let mut created_at = CreatedAtAllocator::reserve(connection, &batches(&pairs), now)?;
     let stored = find_withdrawals(connection, group)?;
-    let pools: BTreeSet<&str> = group.iter().map(|withdrawal| withdrawal.pool.as_str()).collect();
+    let paying = group.iter().filter(|withdrawal| withdrawal.call.is_none());
+    let pools: BTreeSet<&str> = paying.map(|withdrawal| withdrawal.pool.as_str()).collect();
     let mut limits = ScheduleLimits {
         capacity: Capacity::read_open(connection, &created_at, store.intake_limits)?,
         sums: PaymentSums::lock(connection, &store.payment_limits, pools, now)?,
@@ -125,12 +126,14 @@ fn insert_withdrawals(
     counted_at: i64,
 ) -> Result<(), StoreError> {
     let new = || pairs.iter().map(|(withdrawal, _)| *withdrawal);
+    let calls: Vec<Option<String>> =
+        new().map(|w| w.call.as_ref().map(to_json).transpose()).collect::<Result<_, _>>()?;
     connection.execute_rows(
         "-- insert_withdrawals
          insert into withdrawals (withdrawal_id, service_id, kind, reward_id, pool,
-             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key)
+             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key, call)
          select withdrawal_id, service_id, kind, reward_id, pool,
-             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key
+             beneficiary, amount, batch_seq, created_at, counted_at, idempotency_key, call
          from {x} order by created_at, service_id",
         Rows::default()
             .bytes("withdrawal_id", new().map(|w| &w.id.as_bytes()[..]))
@@ -145,8 +148,9 @@ fn insert_withdrawals(
             .text("amount", new().map(|w| w.amount.as_str()))
             .long("batch_seq", inserted.iter().map(|(seq, _)| *seq))
             .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
-            .long("counted_at", new().map(|_| counted_at))
-            .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref())),
+            .optional_long("counted_at", new().map(|w| w.call.is_none().then_some(counted_at)))
+            .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref()))
+            .optional_text("call", calls.iter().map(Option::as_deref)),
     )
 }
 
@@ -230,12 +234,17 @@ impl ScheduleLimits<'_> {
         &self,
         withdrawal: &Withdrawal,
     ) -> Result<Result<(), PaymentLimitError>, StoreError> {
+        if withdrawal.call.is_some() {
+            return Ok(Ok(()));
+        }
         let amount = amount_of(withdrawal)?;
         Ok(self.sums.check(self.payments, &withdrawal.pool, &amount))
     }
 
     fn count_payment(&mut self, withdrawal: &Withdrawal) -> Result<(), StoreError> {
-        self.sums.add(&withdrawal.pool, &amount_of(withdrawal)?);
+        if withdrawal.call.is_none() {
+            self.sums.add(&withdrawal.pool, &amount_of(withdrawal)?);
+        }
         Ok(())
     }
 }
@@ -248,8 +257,8 @@ pub(super) fn amount_of(withdrawal: &Withdrawal) -> Result<Amount, StoreError> {
 /// Whether both are the same withdrawal. The gas admin and the idempotency key may differ, because a pool can get
 /// another gas admin, and the only withdrawal of a member may have been requested with another key.
 fn has_same_terms(stored: &Withdrawal, given: &Withdrawal) -> bool {
-    let Withdrawal { id, kind, reward_id, pool, beneficiary, amount, .. } = stored;
-    (id, kind, reward_id, pool, beneficiary, amount)
+    let Withdrawal { id, kind, reward_id, pool, beneficiary, amount, call, .. } = stored;
+    (id, kind, reward_id, pool, beneficiary, amount, call)
         == (
             &given.id,
             &given.kind,
@@ -257,5 +266,6 @@ fn has_same_terms(stored: &Withdrawal, given: &Withdrawal) -> bool {
             &given.pool,
             &given.beneficiary,
             &given.amount,
+            &given.call,
         )
 }

@@ -31,6 +31,7 @@ table! {
         list_state -> Text,
         counted_at -> Nullable<BigInt>,
         idempotency_key -> Nullable<Text>,
+        call -> Nullable<Text>,
     }
 }
 
@@ -68,6 +69,7 @@ table! {
         block_number -> Nullable<BigInt>,
         gas_used -> Nullable<BigInt>,
         gas_price -> Nullable<BigInt>,
+        logs -> Nullable<Text>,
     }
 }
 

@@ -5,8 +5,8 @@ use grid_batch_core::batches::DltStatus;
 use grid_batch_core::{BatchResult, Hex, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, FollowingPayment, FollowingPayments, NewSignedTransaction,
-    NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore, UnpaidWithdrawal,
-    UnsettledNonces, WithdrawalId,
+    NonceOutcome, NonceUse, Payment, SignFn, SignedTransaction, SigningStore, Terms,
+    UnpaidWithdrawal, UnsettledNonces, WithdrawalId,
 };
 
 use super::{
@@ -422,27 +422,30 @@ impl SigningStore for Store {
     fn unpaid_withdrawals(
         &self,
         service_id: &ServiceId,
-        pool: &str,
-        beneficiary: &str,
-        amount: &str,
+        terms: &Terms,
     ) -> BatchResult<Vec<UnpaidWithdrawal>> {
-        let statement = Statement::new(
-            "-- unpaid_withdrawals
-             select w.withdrawal_id, w.created_at as scheduled_at, n.nonce,
-                 b.dlt_status is null as is_open
-             from withdrawals w
-             join batches b on b.seq = w.batch_seq
-             left join account_nonces n on n.withdrawal_seq = w.seq and n.outcome is null
-             where w.beneficiary = ? and w.service_id = ? and w.pool = ? and w.amount = ?
-                 and coalesce(b.dlt_status, '') <> 'COMMITTED'
-                 and not exists (select 1 from account_nonces p
-                     where p.withdrawal_seq = w.seq and p.outcome = 'WITHDRAWN')
-             order by b.created_at, w.seq",
-        )
-        .text(beneficiary)
-        .text(service_id.as_str())
-        .text(pool)
-        .text(amount);
+        // The column of calls is JSON, in which a text in another field has escaped quotes.
+        let stored_data = match terms {
+            Terms::Withdrawal { .. } => String::new(),
+            Terms::Call { data, .. } => format!("\"data\":\"{data}\""),
+        };
+        let statement = match terms {
+            Terms::Withdrawal { pool, beneficiary, amount } => {
+                Statement::new(unpaid("-- unpaid_withdrawals", "w.call is null and w.pool = ?"))
+                    .text(beneficiary)
+                    .text(service_id.as_str())
+                    .text(amount)
+                    .text(pool)
+            }
+            Terms::Call { to, value, .. } => Statement::new(unpaid(
+                "-- unpaid_calls",
+                "w.call is not null and replace(w.call, ?, '') <> w.call",
+            ))
+            .text(to.as_deref().unwrap_or_default())
+            .text(service_id.as_str())
+            .text(value)
+            .text(&stored_data),
+        };
         let rows: Vec<UnpaidRow> = self.pools.read()?.load(&statement)?;
         Ok(rows.into_iter().map(UnpaidRow::read).collect::<Result<_, _>>()?)
     }
@@ -523,7 +526,9 @@ impl SigningStore for Store {
                 if check_outcome(service_id, *nonce, stored, outcome.as_ref())? {
                     open.push(closed);
                     match outcome.as_ref().filter(|_| is_failed == Some(true)) {
-                        Some(NonceOutcome::Withdrawn { .. }) => decided.push(number),
+                        Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::Executed { .. }) => {
+                            decided.push(number);
+                        }
                         Some(NonceOutcome::WithoutEvent) => paid += 1,
                         _ => {}
                     }
@@ -549,6 +554,24 @@ fn sign_with(nonce: u64, sign: &mut SignFn<'_>) -> BatchResult<NewSignedTransact
         return Err(StoreError::from(error).into());
     }
     Ok(signed)
+}
+
+/// The statement that finds what may be unpaid of a beneficiary with an amount. Its other condition is the last one.
+fn unpaid(name: &str, condition: &str) -> String {
+    format!(
+        "{name}
+         select w.withdrawal_id, w.created_at as scheduled_at, n.nonce,
+             b.dlt_status is null as is_open
+         from withdrawals w
+         join batches b on b.seq = w.batch_seq
+         left join account_nonces n on n.withdrawal_seq = w.seq and n.outcome is null
+         where w.beneficiary = ? and w.list_state in ('OPEN', 'INVALID')
+             and w.service_id = ? and w.amount = ? and {condition}
+             and coalesce(b.dlt_status, '') <> 'COMMITTED'
+             and not exists (select 1 from account_nonces p
+                 where p.withdrawal_seq = w.seq and p.outcome = 'WITHDRAWN')
+         order by b.created_at, w.seq"
+    )
 }
 
 result_row! {

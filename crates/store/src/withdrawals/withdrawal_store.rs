@@ -5,10 +5,10 @@ use grid_batch_core::batches::{AddOutcome, BatchState};
 use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorVerb};
 use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimits,
-    PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, UnsettledNonce,
-    Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId,
-    WithdrawalState, WithdrawalStore,
+    AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimitError,
+    PaymentLimits, PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome,
+    UnsettledNonce, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
+    WithdrawalId, WithdrawalState, WithdrawalStore,
 };
 
 use super::{
@@ -189,14 +189,10 @@ impl WithdrawalStore for Store {
             if state != WithdrawalState::Failed {
                 return Ok(Logged::unchanged(RetryOutcome::NotFailed { state }));
             }
-            let (limits, pools) = (&self.payment_limits, [details.withdrawal.pool.as_str()].into());
-            let mut sums = PaymentSums::lock(connection, limits, pools, self.now())?;
-            let (pool, amount) = (&details.withdrawal.pool, amount_of(&details.withdrawal)?);
-            if let Err(error) = sums.check(limits, pool, &amount) {
-                return Ok(Logged::unchanged(RetryOutcome::PaymentLimit(error)));
-            }
-            sums.add(pool, &amount);
-            sums.write(connection)?;
+            let counted_at = match count_again(self, connection, &details.withdrawal)? {
+                Ok(counted_at) => counted_at,
+                Err(error) => return Ok(Logged::unchanged(RetryOutcome::PaymentLimit(error))),
+            };
             let generation = details.generation + 1;
             let batch = batch_of(&details.withdrawal, generation);
             let now = self.now();
@@ -204,7 +200,7 @@ impl WithdrawalStore for Store {
             let seqs = insert(self, connection, &[&batch], &mut created_at)?;
             let no_row = || StoreError::corrupt("no row of a batch just inserted");
             let batch_seq = seqs.first().copied().ok_or_else(no_row)?;
-            start_generation(connection, id, generation, batch_seq, sums.step())?;
+            start_generation(connection, id, generation, batch_seq, counted_at)?;
             fill_beside_parked(connection, [&batch.service_id], now)?;
             let after = WithdrawalState::Scheduled.as_str();
             let effect = ActionEffect::in_words(state.as_str(), after);
@@ -290,12 +286,33 @@ fn mark_cancelled(
     connection.execute(&statement).map(drop)
 }
 
+/// Counts a withdrawal that is retried towards the sums of its pool. Returns the step in which it counts; calls do not
+/// count.
+fn count_again(
+    store: &Store,
+    connection: &mut Connection,
+    withdrawal: &Withdrawal,
+) -> Result<Result<Option<i64>, PaymentLimitError>, StoreError> {
+    if withdrawal.call.is_some() {
+        return Ok(Ok(None));
+    }
+    let (limits, pool) = (&store.payment_limits, withdrawal.pool.as_str());
+    let mut sums = PaymentSums::lock(connection, limits, [pool].into(), store.now())?;
+    let amount = amount_of(withdrawal)?;
+    if let Err(error) = sums.check(limits, pool, &amount) {
+        return Ok(Err(error));
+    }
+    sums.add(pool, &amount);
+    sums.write(connection)?;
+    Ok(Ok(Some(sums.step())))
+}
+
 fn start_generation(
     connection: &mut Connection,
     id: &WithdrawalId,
     generation: u32,
     batch_seq: i64,
-    counted_at: i64,
+    counted_at: Option<i64>,
 ) -> Result<(), StoreError> {
     connection.execute_rows(
         "-- start_generation
@@ -307,7 +324,7 @@ fn start_generation(
             .bytes("withdrawal_id", [&id.as_bytes()[..]])
             .long("generation", [i64::from(generation)])
             .long("batch_seq", [batch_seq])
-            .long("counted_at", [counted_at]),
+            .optional_long("counted_at", [counted_at]),
     )
 }
 

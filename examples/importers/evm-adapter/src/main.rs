@@ -60,6 +60,7 @@ impl Setup {
             beneficiary: self.rules.beneficiary(beneficiary)?,
             amount: self.rules.amount(AMOUNT)?,
             idempotency_key: None,
+            call: None,
         };
         for outcome in self.store.schedule(&[withdrawal])? {
             println!("scheduled: {:?}", outcome?);

@@ -3,11 +3,16 @@
 mod batches;
 mod withdrawals;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use grid_batch_api::{ApiBuilder, RunningApi};
 use grid_batch_core::batches::{BatchState, Progress, StoredBatch};
+use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore};
 use grid_batch_core::{BatchError, BatchResult, ItemId, Timestamp};
+use grid_batch_withdrawals::{
+    AheadCount, Withdrawal, WithdrawalDetails, WithdrawalEnd, WithdrawalRules,
+    mocks::MockWithdrawalStore,
+};
 
 use crate::{
     client::{Client, Response},
@@ -18,23 +23,29 @@ use crate::{
 const SECRET: &str = "db.internal";
 
 /// A running interface over mocks.
-struct MockServer {
+pub struct MockServer {
     _api: RunningApi,
     address: SocketAddr,
 }
 
 impl MockServer {
-    fn new(builder: ApiBuilder) -> Self {
+    pub fn new(builder: ApiBuilder) -> Self {
         let (api, address) = serve(builder.with_allowed_hosts(test_hosts()));
         Self { _api: api, address }
     }
 
-    fn get(&self, path: &str) -> Response {
+    pub fn get(&self, path: &str) -> Response {
         self.request("GET", path, b"")
     }
 
-    fn post(&self, path: &str, body: &[u8]) -> Response {
+    pub fn post(&self, path: &str, body: &[u8]) -> Response {
         self.request("POST", path, body)
+    }
+
+    /// Posts with an idempotency key.
+    pub fn post_with_key(&self, path: &str, key: &str, body: &[u8]) -> Response {
+        let header = format!("idempotency-key: {key}");
+        Client::connect(self.address).request("POST", path, &[&header], body)
     }
 
     fn request(&self, method: &str, path: &str, body: &[u8]) -> Response {
@@ -42,12 +53,41 @@ impl MockServer {
     }
 }
 
-fn unavailable<T>() -> BatchResult<T> {
+/// An interface that accepts withdrawals.
+pub fn builder_with_withdrawals(
+    store: MockWithdrawalStore,
+    rules: impl WithdrawalRules + 'static,
+) -> ApiBuilder {
+    let batches = Arc::new(MockBatchQueryStore::new());
+    let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), batches);
+    builder.with_withdrawals(Arc::new(store), Arc::new(rules))
+}
+
+/// What is stored about a withdrawal whose batch is in this state.
+pub fn details_of(withdrawal: Withdrawal, state: BatchState) -> WithdrawalDetails {
+    WithdrawalDetails {
+        batch: stored_batch(withdrawal.id.batch_id(1), state),
+        withdrawal,
+        created_at: Timestamp::from_micros(0),
+        generation: 1,
+        cancelled_at: None,
+        ahead: Some(AheadCount::exactly(0)),
+        nonce: None,
+        fail_reason: None,
+        end: match state {
+            BatchState::Committed => Some(WithdrawalEnd::Withdrawn),
+            BatchState::Invalid => Some(WithdrawalEnd::Failed),
+            _ => None,
+        },
+    }
+}
+
+pub fn unavailable<T>() -> BatchResult<T> {
     Err(BatchError::Unavailable(format!("cannot connect to {SECRET}")))
 }
 
 /// Checks the status and code of an error, and that it does not reveal the cause.
-fn assert_error(response: &Response, expected: (u16, u64)) {
+pub fn assert_error(response: &Response, expected: (u16, u64)) {
     assert_eq!(response.error(), expected, "{}", response.message());
     assert!(!response.message().contains(SECRET), "{}", response.message());
 }

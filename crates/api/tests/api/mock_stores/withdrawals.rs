@@ -1,17 +1,13 @@
-use std::sync::Arc;
-
-use grid_batch_api::ApiBuilder;
 use grid_batch_core::batches::{AddOutcome, BatchState};
-use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore};
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    AheadCount, CancelOutcome, PaymentLimitError, RetryOutcome, Reward, RewardConflict, RewardId,
-    ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalEnd,
-    WithdrawalId, WithdrawalKind, WithdrawalRules,
+    CancelOutcome, PaymentLimitError, RetryOutcome, Reward, RewardConflict, RewardId,
+    ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalId,
+    WithdrawalKind, WithdrawalRules,
     mocks::{MockWithdrawalRules, MockWithdrawalStore},
 };
 
-use super::{MockServer, assert_error, stored_batch, unavailable};
+use super::{MockServer, assert_error, builder_with_withdrawals, details_of, unavailable};
 use crate::test_server::service;
 
 const WITHDRAWAL: &[u8] = br#"{"pool":"p","beneficiary":"b","amount":"1","idempotency_key":"key"}"#;
@@ -34,9 +30,7 @@ fn server_with_rules(
     store: MockWithdrawalStore,
     rules: impl WithdrawalRules + 'static,
 ) -> MockServer {
-    let batches = Arc::new(MockBatchQueryStore::new());
-    let builder = ApiBuilder::new(Arc::new(MockIntakeStore::new()), batches);
-    MockServer::new(builder.with_withdrawals(Arc::new(store), Arc::new(rules)))
+    MockServer::new(builder_with_withdrawals(store, rules))
 }
 
 fn withdrawal(id: WithdrawalId) -> Withdrawal {
@@ -49,25 +43,12 @@ fn withdrawal(id: WithdrawalId) -> Withdrawal {
         beneficiary: "b".to_owned(),
         amount: "1".to_owned(),
         idempotency_key: None,
+        call: None,
     }
 }
 
 fn details(id: WithdrawalId, state: BatchState) -> WithdrawalDetails {
-    WithdrawalDetails {
-        withdrawal: withdrawal(id),
-        created_at: Timestamp::from_micros(0),
-        generation: 1,
-        cancelled_at: None,
-        batch: stored_batch(id.batch_id(1), state),
-        ahead: Some(AheadCount::exactly(0)),
-        nonce: None,
-        fail_reason: None,
-        end: match state {
-            BatchState::Committed => Some(WithdrawalEnd::Withdrawn),
-            BatchState::Invalid => Some(WithdrawalEnd::Failed),
-            _ => None,
-        },
-    }
+    details_of(withdrawal(id), state)
 }
 
 fn reward(id: RewardId) -> Reward {
@@ -177,6 +158,7 @@ fn day_limit() -> PaymentLimitError {
 fn limit_of_a_day_is_reported_with_what_is_left() {
     let mut store = MockWithdrawalStore::new();
     store.expect_schedule().returning(|_| Ok(vec![Err(day_limit().into())]));
+    store.expect_withdrawal().returning(|id| Ok(Some(details(*id, BatchState::Invalid))));
     store.expect_retry_withdrawal().returning(|_, _| Ok(RetryOutcome::PaymentLimit(day_limit())));
     let server = server(store);
     let retry = format!("{}/retry", withdrawal_path());
@@ -256,6 +238,7 @@ fn failed_reads_are_reported() {
 #[test]
 fn failed_operations_are_reported() {
     let mut store = MockWithdrawalStore::new();
+    store.expect_withdrawal().returning(|id| Ok(Some(details(*id, BatchState::Invalid))));
     store.expect_retry_withdrawal().returning(|_, _| unavailable());
     store.expect_cancel_withdrawal().returning(|_, _| unavailable());
     let server = server(store);
@@ -269,6 +252,7 @@ fn failed_operations_are_reported() {
 fn operations_report_what_the_store_refuses() {
     let mut store = MockWithdrawalStore::new();
     let state = BatchState::Committed;
+    store.expect_withdrawal().returning(move |id| Ok(Some(details(*id, state))));
     store.expect_retry_withdrawal().times(1).returning(|_, _| Ok(RetryOutcome::NotFound));
     store
         .expect_retry_withdrawal()

@@ -5,6 +5,7 @@ mod explanation;
 mod gas;
 mod profile;
 mod progress;
+mod resource;
 mod retries;
 mod server;
 mod source;
@@ -16,6 +17,9 @@ pub(super) use actions::{act_on_each, action_path, changed};
 pub(super) use explanation::{explanation_lines, position};
 pub(super) use gas::gas_text;
 pub(super) use progress::ProgressLine;
+pub(super) use resource::{
+    TRANSACTIONS, WITHDRAWALS, given_fields, id_and_state, random_idempotency_key, state_and_reason,
+};
 pub(super) use retries::{Retries, TimeoutArg};
 pub(super) use server::Server;
 pub(super) use source::{Source, check_withdrawals};

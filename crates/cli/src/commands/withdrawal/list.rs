@@ -10,7 +10,7 @@ use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
     print::print_stdout,
-    remote::{Server, Table, age, field, joined},
+    remote::{Server, Table, WITHDRAWALS, age, field, state_and_reason},
 };
 
 /// Lists the withdrawals of a running server, the newest first
@@ -48,7 +48,7 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     ]);
     let server = Server::of(&args.remote.server)?;
     let (withdrawals, has_more) =
-        server.read_list("/withdrawals", &filters, args.limit as usize)?;
+        server.read_list(WITHDRAWALS.path, &filters, args.limit as usize)?;
     Ok(args.remote.output.show_list("withdrawals", &withdrawals, || {
         print(&withdrawals);
         if has_more {
@@ -69,13 +69,8 @@ fn print(withdrawals: &[Value]) {
             age(withdrawal, "created_at"),
             field(withdrawal, "pool"),
             field(withdrawal, "amount"),
-            state(withdrawal),
+            state_and_reason(withdrawal),
         ]);
     }
     table.print();
-}
-
-/// The state of a withdrawal, and why.
-pub(super) fn state(withdrawal: &Value) -> String {
-    joined(withdrawal, &["state", "fail_reason", "waits_for"], ": ")
 }

@@ -1,9 +1,7 @@
 //! `withdrawal`: requests, lists, shows, cancels and retries withdrawals.
 
-mod amount;
 mod cancel;
 mod list;
-mod name;
 mod request;
 mod retry;
 mod show;

@@ -1,18 +1,18 @@
 //! `withdrawal request`: has a running server pay from a pool.
 
-use std::{process::ExitCode, thread, time::Duration};
+use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{amount, list, name::path_of};
 use crate::commands::{
+    amount,
     arguments::RemoteArgs,
-    exit::Exit,
     failure::Failure,
-    key,
-    print::{print_stderr, print_stdout},
-    remote::{Retries, Server, TimeoutArg, field},
+    print::print_stdout,
+    remote::{
+        Retries, Server, TimeoutArg, WITHDRAWALS, field, id_and_state, random_idempotency_key,
+    },
 };
 
 /// Requests a withdrawal from a pool, and prints its id once it is stored
@@ -52,52 +52,20 @@ pub(super) fn run(args: &RequestArgs) -> Result<ExitCode, Failure> {
     if !args.wait {
         return Ok(args.remote.output.show(&stored, || print_stdout(field(&stored, "id"))));
     }
-    let withdrawal = wait(&server, stored, retries)?;
-    args.remote.output.show(&withdrawal, || {
-        print_stdout(format_args!("{} {}", field(&withdrawal, "id"), list::state(&withdrawal)));
-    });
-    let exit = match field(&withdrawal, "state").as_str() {
-        "withdrawn" => Exit::Done,
-        "failed" => Exit::Failed,
-        _ => Exit::TimedOut,
-    };
-    Ok(exit.into())
+    let withdrawal = WITHDRAWALS.wait(&server, stored, retries)?;
+    args.remote.output.show(&withdrawal, || print_stdout(id_and_state(&withdrawal)));
+    Ok(WITHDRAWALS.exit_of(&withdrawal).into())
 }
 
 /// Sends the request until it is answered. It always has a key, so that a repetition pays once.
 fn request(args: &RequestArgs, server: &Server, retries: Retries) -> Result<Value, Failure> {
-    let key = args.idempotency_key.clone().map_or_else(random_key, Ok)?;
+    let key = args.idempotency_key.clone().map_or_else(random_idempotency_key, Ok)?;
     let fields = json!({
         "pool": args.pool,
         "beneficiary": args.beneficiary,
         "amount": args.amount,
         "idempotency_key": key,
     });
-    let stored = retries.run(|| server.client.post("/withdrawals", &[], &fields));
-    stored.map_err(|error| {
-        let failure = Failure::from(error);
-        if failure.is_unreachable() {
-            print_stderr(format_args!(
-                "grid-batch: the withdrawal may be stored; to repeat the request, give --idempotency-key '{key}'"
-            ));
-        }
-        failure
-    })
-}
-
-fn random_key() -> Result<String, Failure> {
-    let bytes = key::random_bytes().map_err(Failure::new)?;
-    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
-}
-
-/// Reads the withdrawal until it has ended or the time has passed.
-fn wait(server: &Server, stored: Value, retries: Retries) -> Result<Value, Failure> {
-    const PAUSE: Duration = Duration::from_millis(500);
-    let path = path_of(&field(&stored, "id"));
-    let mut withdrawal = stored;
-    while withdrawal["ended_at"].is_null() && !retries.left().is_zero() {
-        thread::sleep(PAUSE.min(retries.left()));
-        withdrawal = retries.run(|| server.client.get(&path, &[]))?;
-    }
-    Ok(withdrawal)
+    let stored = retries.run(|| server.client.post(WITHDRAWALS.path, &[], &fields));
+    stored.map_err(|error| WITHDRAWALS.not_requested(error, &format!("--idempotency-key '{key}'")))
 }

@@ -12,13 +12,12 @@ use grid_batch_store::Store;
 use humantime::format_rfc3339_seconds;
 use serde_json::{Value, json};
 
-use super::cancel::act_on_each;
 use crate::commands::{
     arguments::{ActionArgs, parse_duration},
     failure::Failure,
     operator::print_wrapped,
     print::print_stdout,
-    remote::{self, Server, Source, age, entries, field},
+    remote::{self, Server, Source, WITHDRAWALS, age, entries, field},
 };
 
 const UNKNOWN_LIMITS: &str = "the configuration has no pools.*.gas_admin, so the payment limits of the pools are not \
@@ -85,7 +84,8 @@ pub(super) fn run(RetryArgs { withdrawal, filter }: &RetryArgs) -> Result<ExitCo
         return retry_filtered(filter);
     }
     let (server, _) = open(filter)?;
-    act_on_each(withdrawal, &filter.action, &server, "retry")
+    let ActionArgs { asked, output, .. } = &filter.action;
+    Ok(WITHDRAWALS.act_on_each(withdrawal, "retry", &server, asked, output))
 }
 
 /// The withdrawals that were scheduled again, or would be.

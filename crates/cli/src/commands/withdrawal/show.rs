@@ -6,11 +6,10 @@ use clap::Args;
 use grid_batch_core::queries::ItemIdPrefix;
 use serde_json::Value;
 
-use super::name::read;
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
-    remote::{Server, entries, field, print_each, print_line, print_time},
+    remote::{Server, WITHDRAWALS, field, print_each, print_line, print_time},
 };
 
 /// Shows what is stored about withdrawals: their state, what they wait for, and their transactions
@@ -25,7 +24,7 @@ pub(crate) struct ShowArgs {
 
 pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let server = Server::of(&args.remote.server)?;
-    let withdrawals = args.withdrawal.iter().map(|name| read(&server, name));
+    let withdrawals = args.withdrawal.iter().map(|name| WITHDRAWALS.read(&server, name));
     let withdrawals = withdrawals.collect::<Result<Vec<_>, _>>()?;
     let print_all = || print_each(&withdrawals, print);
     Ok(args.remote.output.show_list("withdrawals", &withdrawals, print_all))
@@ -52,22 +51,5 @@ fn print(withdrawal: &Value) {
     {
         print_time(label, withdrawal, name);
     }
-    for transaction in entries(withdrawal, "transactions") {
-        print_line("sent as", &transaction_text(transaction));
-    }
-}
-
-fn transaction_text(transaction: &Value) -> String {
-    let nonce = field(transaction, "nonce");
-    let fee = field(transaction, "max_fee_gwei");
-    let mut text =
-        format!("{} with the nonce {nonce}, at most {fee} gwei", field(transaction, "hash"));
-    if transaction["cancels"].as_bool().unwrap_or(false) {
-        text.push_str("; it cancels the withdrawal");
-    }
-    let error = field(transaction, "last_error");
-    if !error.is_empty() {
-        text.push_str(&format!("; {error}"));
-    }
-    text
+    WITHDRAWALS.print_signed(withdrawal);
 }

@@ -97,7 +97,7 @@ impl EvmChain {
     /// The ledger, which stores signed transactions in this store.
     pub(in crate::server) fn with_store(self, store: &Store) -> Result<ServerLedger, StartError> {
         let Self { nodes, setup, balance_interval } = self;
-        let EvmSetup { rules, options, watched } = setup;
+        let EvmSetup { rules, calls, options, watched } = setup;
         let open = store.open_withdrawals().map_err(StartError::part)?;
         warn_of_former_gas_admins(&open, &rules);
         let signing: Arc<dyn SigningStore> = Arc::new(store.clone());
@@ -106,6 +106,7 @@ impl EvmChain {
         let watch = Arc::new(evm.gas_watch(watched, LOW_BALANCE, balance_interval));
         Ok(ServerLedger {
             withdrawals: Some(Arc::new(rules)),
+            calls: Some(Arc::new(calls)),
             gas: Some(watch),
             ..ServerLedger::new(Arc::new(evm))
         })

@@ -17,7 +17,7 @@ use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_store::Store;
 use grid_batch_withdrawals::GasMonitor;
 #[cfg(feature = "evm")]
-use grid_batch_withdrawals::WithdrawalRules;
+use grid_batch_withdrawals::{CallRules, WithdrawalRules};
 
 use crate::{Config, LedgerConfig, LedgerType, OpenLedgerFn, StartError, config::Adapter};
 
@@ -65,6 +65,9 @@ pub(super) struct ServerLedger {
     /// The rules of withdrawals, if the ledger has pools. It accepts no other batches then.
     #[cfg(feature = "evm")]
     pub(super) withdrawals: Option<Arc<dyn WithdrawalRules>>,
+    /// The rules of other transactions of its accounts.
+    #[cfg(feature = "evm")]
+    pub(super) calls: Option<Arc<dyn CallRules>>,
     /// Watches the gas price and the balances, if the ledger has gas.
     pub(super) gas: Option<Arc<dyn GasMonitor>>,
 }
@@ -75,6 +78,8 @@ impl ServerLedger {
             ledger,
             #[cfg(feature = "evm")]
             withdrawals: None,
+            #[cfg(feature = "evm")]
+            calls: None,
             gas: None,
         }
     }

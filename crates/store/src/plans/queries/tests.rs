@@ -191,6 +191,13 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     run("withdrawals with a key", NOTHING, &|| {
         page(WithdrawalFilter { idempotency_key: Some("key".to_owned()), ..all() });
     });
+    run("calls", NOTHING, &|| {
+        page(WithdrawalFilter { calls: true, ..all() });
+    });
+    run("calls of a service", NOTHING, &|| {
+        let service_id = Some("account::01".parse().unwrap());
+        page(WithdrawalFilter { calls: true, service_id, ..all() });
+    });
     run("payment budget", NOTHING, &|| {
         store.payment_budget().unwrap();
     });

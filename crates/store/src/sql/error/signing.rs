@@ -65,6 +65,7 @@ fn describe(outcome: &NonceOutcome) -> String {
         NonceOutcome::Withdrawn { withdrawal_id } => {
             format!("withdrawn with the pool's id {withdrawal_id}")
         }
+        NonceOutcome::Executed { .. } => "executed".to_owned(),
         NonceOutcome::WithoutEvent => "mined without the event of the pool".to_owned(),
         NonceOutcome::Reverted => "reverted".to_owned(),
         NonceOutcome::Cancelled => "cancelled".to_owned(),

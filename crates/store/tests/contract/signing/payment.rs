@@ -21,6 +21,7 @@ fn payment_matches_the_withdrawal(db: &Database) {
         pool: "0xpool".to_owned(),
         beneficiary: "0xmember1".to_owned(),
         amount: "1001".to_owned(),
+        call: None,
         cancel_requested: false,
         is_restored: false,
         nonce: None,

@@ -2,8 +2,8 @@ use grid_batch_core::Timestamp;
 use grid_batch_core::batches::LedgerStatus;
 use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::{
-    NewSignedTransaction, NonceOutcome, NonceUse, SigningStore, UnpaidWithdrawal, UnsettledNonce,
-    WithdrawalStore,
+    NewSignedTransaction, NonceOutcome, NonceUse, SigningStore, Terms, UnpaidWithdrawal,
+    UnsettledNonce, Withdrawal, WithdrawalStore,
 };
 
 use crate::{
@@ -235,9 +235,9 @@ fn unpaid_withdrawals_are_in_the_order_of_batches(db: &Database) {
     let second = store.take_one(ACCOUNT);
     store.reject(&second, "no");
     let unpaid = || {
-        let terms = withdrawal(ACCOUNT, 1);
-        let (pool, beneficiary) = (&terms.pool, &terms.beneficiary);
-        store.unpaid_withdrawals(&service(ACCOUNT), pool, beneficiary, &terms.amount).unwrap()
+        let Withdrawal { pool, beneficiary, amount, .. } = withdrawal(ACCOUNT, 1);
+        let terms = Terms::Withdrawal { pool, beneficiary, amount };
+        store.unpaid_withdrawals(&service(ACCOUNT), &terms).unwrap()
     };
     let expected = |number: u128, is_open, nonce| {
         let created_at = store.details_of(number).created_at;

@@ -21,6 +21,7 @@ fn told(number: u128, hash: Option<[u8; 32]>) -> Option<EventWithdrawal> {
     let withdrawal = withdrawal(ACCOUNT, number);
     Some(EventWithdrawal {
         id: withdrawal.id.to_string(),
+        is_call: false,
         pool: withdrawal.pool,
         amount: withdrawal.amount,
         transaction_hash: hash.map(|hash| format!("0x{}", Hex(&hash))),

@@ -29,6 +29,7 @@ pub fn withdrawal(account: &str, number: u128) -> Withdrawal {
         beneficiary: format!("0xmember{number}"),
         amount: (1_000 + number).to_string(),
         idempotency_key: None,
+        call: None,
     }
 }
 

@@ -1,3 +1,4 @@
+mod calls;
 mod cancelling;
 mod decisions;
 mod details;

@@ -29,9 +29,10 @@ fn close(store: &TestStore, nonce: u64, outcome: NonceOutcome) -> (FinalTransact
         block: 12,
         gas_used: Some(60_000),
         gas_price: Some(7_000_000_000),
+        logs: Vec::new(),
     };
     let (note, outcome) = ("its note".to_owned(), Some(outcome));
-    let closed = ClosedNonce { nonce, note, outcome, transaction: Some(transaction) };
+    let closed = ClosedNonce { nonce, note, outcome, transaction: Some(transaction.clone()) };
     let paid = store.close_nonces(&service(ACCOUNT), &[closed]).unwrap();
     (transaction, paid)
 }

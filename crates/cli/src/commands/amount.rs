@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
-/// The units of a pool that pays in the chain's coin, and how many digits each has after the point.
+/// The units of the chain's coin, and how many digits each has after the point.
 const UNITS: [(&str, usize); 3] = [("ether", 18), ("gwei", 9), ("wei", 0)];
 
-/// An amount in the smallest unit of the pool's currency: from digits, or a number with a unit such as `1.5ether`.
-pub(super) fn parse(text: &str) -> Result<String, Box<dyn Error + Send + Sync>> {
+/// An amount in the smallest unit of a currency: from digits, or a number with a unit such as `1.5ether`.
+pub(crate) fn parse(text: &str) -> Result<String, Box<dyn Error + Send + Sync>> {
     let unit = UNITS.iter().find_map(|(unit, places)| Some((text.strip_suffix(unit)?, *places)));
     let (number, places) = unit.unwrap_or((text, 0));
     let number = number.trim_end();
