@@ -4,10 +4,15 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
-use grid_batch_core::{BatchError, BatchResult, Excerpt, ItemIdError, ScopeIdError, ServiceId};
-use grid_batch_core::batches::{BatchFormat, Deadline, FormatError, LedgerPosition, LedgerStatus, NewBatch, Receipt, StatusReport};
+use grid_batch_core::batches::{
+    BatchFormat, Deadline, FormatError, LedgerPosition, LedgerStatus, NewBatch, Receipt,
+    StatusReport,
+};
 use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
-use grid_batch_core::ledger::{Ledger, LedgerFacts, Outcome, SecondArrival, Submission, SubmissionAnswer};
+use grid_batch_core::ledger::{
+    Ledger, LedgerFacts, Outcome, SecondArrival, Submission, SubmissionAnswer,
+};
+use grid_batch_core::{BatchError, BatchResult, Excerpt, ItemIdError, ScopeIdError, ServiceId};
 use grid_batch_http::{HttpClient, HttpError, HttpResponse, join, submission_answer};
 use grid_batch_service::{LedgerContext, LedgerType, StatusUrlResolver, settings};
 use serde::{Deserialize, de::DeserializeOwned};
