@@ -150,8 +150,11 @@ fn run_rounds(
 fn create_services(claims: &ClaimStore) {
     let store = claims.store();
     for first in (0..SERVICES).step_by(1_000) {
-        let earlier =
-            |number| NewBatch { batch_id: scattered_id(1 << 50 | number as u64), ..batch(number) };
+        let earlier = |number| NewBatch {
+            batch_id: scattered_id(1 << 50 | number as u64),
+            transaction_ids: vec![scattered_id(1 << 51 | number as u64)],
+            ..batch(number)
+        };
         let group: Vec<NewBatch> = (first..first + 1_000).map(earlier).collect();
         add(store, &group);
         let services: Vec<ServiceId> = group.into_iter().map(|batch| batch.service_id).collect();
