@@ -30,7 +30,7 @@ impl Action {
         Ok(Self::without_value(pool, propose_withdraw(amount, beneficiary)))
     }
 
-    pub(crate) fn of_call(call: &Call) -> Result<Self, String> {
+    fn of_call(call: &Call) -> Result<Self, String> {
         let to = match &call.to {
             Some(to) => TxKind::Call(parse_address(to).map_err(|error| error.to_string())?),
             None => TxKind::Create,

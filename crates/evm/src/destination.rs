@@ -2,7 +2,7 @@ use std::str::FromStr;
 
 use alloy_primitives::{Address, FixedBytes};
 
-use crate::{action::Action, values::parse_address};
+use crate::values::parse_address;
 
 /// One entry of what an account may send beside withdrawals.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,14 +18,14 @@ pub enum Destination {
 }
 
 impl Destination {
-    pub(crate) fn allows(&self, action: &Action) -> bool {
-        let to = action.to.to();
+    /// Whether it allows a transaction to this address with this data, in hex digits.
+    pub(crate) fn allows(&self, to: Option<Address>, data: &str) -> bool {
         match self {
             Self::Anything => true,
             Self::Creation => to.is_none(),
-            Self::Address(address) => to == Some(address),
+            Self::Address(address) => to == Some(*address),
             Self::Function(address, selector) => {
-                to == Some(address) && action.data.starts_with(&selector[..])
+                to == Some(*address) && data.starts_with(&selector.to_string())
             }
         }
     }
@@ -60,27 +60,21 @@ fn selector(text: &str) -> Result<FixedBytes<4>, String> {
 
 #[cfg(test)]
 mod tests {
-    use alloy_primitives::{Bytes, TxKind, U256, hex};
-
     use super::*;
 
     const TOKEN: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 
-    fn action(to: TxKind, data: &'static [u8]) -> Action {
-        Action { to, value: U256::ZERO, data: Bytes::from_static(data) }
-    }
-
     fn allowed(entry: &str) -> Vec<bool> {
-        let token = TxKind::Call(TOKEN.parse().unwrap());
+        let token = Some(TOKEN.parse().unwrap());
         let destination: Destination = entry.parse().unwrap();
-        let actions = [
-            action(token, &hex!("a9059cbb00")),
-            action(token, &hex!("095ea7b300")),
-            action(token, &[]),
-            action(TxKind::Call(Address::ZERO), &hex!("a9059cbb00")),
-            action(TxKind::Create, &hex!("a9059cbb00")),
+        let transactions = [
+            (token, "0xa9059cbb00"),
+            (token, "0x095ea7b300"),
+            (token, "0x"),
+            (Some(Address::ZERO), "0xa9059cbb00"),
+            (None, "0xa9059cbb00"),
         ];
-        actions.iter().map(|action| destination.allows(action)).collect()
+        transactions.into_iter().map(|(to, data)| destination.allows(to, data)).collect()
     }
 
     #[test]

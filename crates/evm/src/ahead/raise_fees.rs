@@ -1,12 +1,16 @@
-use alloy_primitives::U256;
-use grid_batch_withdrawals::{FollowingPayments, NewSignedTransaction, Payment, SignedTransaction};
+use grid_batch_withdrawals::{
+    AssignedNonce, FollowingPayments, NewSignedTransaction, Payment, SignedTransaction,
+};
 
-use super::{look::LookAhead, sign::SIGNING_LIMIT};
+use super::{
+    look::LookAhead,
+    sign::{SIGNING_LIMIT, highest_cost_of},
+};
 use crate::{
     account::AccountError,
     node::AccountState,
     price::{Bid, GasQuote, covers_price, raise_bid},
-    send::{gas_limit, highest_fees, sign_replacement},
+    send::{gas_limit, highest_cost, highest_fees, sign_replacement},
 };
 
 impl LookAhead<'_> {
@@ -28,10 +32,10 @@ impl LookAhead<'_> {
         let mut funds = account.balance.saturating_sub(self.reserved(following, account.mined));
         let start = self.account.context.monotonic();
         let mut signed: Vec<NewSignedTransaction> = Vec::new();
-        for Raise { best, bid } in raises {
+        for Raise { nonce, best, bid } in raises {
             let Ok(gas_limit) = gas_limit(&best.signed) else { break };
-            let gas_of_best = U256::from(gas_limit) * U256::from(best.signed.max_fee);
-            let more = bid.cost(gas_limit).saturating_sub(gas_of_best);
+            let cost = highest_cost(&best.signed, bid.max_fee);
+            let more = cost.saturating_sub(highest_cost_of(nonce));
             let Some(left) = funds.checked_sub(more) else { break };
             funds = left;
             match sign_replacement(signer, &best.signed, gas_limit, &bid).await {
@@ -79,12 +83,13 @@ impl LookAhead<'_> {
             return None;
         }
         let bid = raise_bid(highest_fees(nonce), quote, self.account.context.cap_for(payment)?)?;
-        Some(Raise { best, bid })
+        Some(Raise { nonce, best, bid })
     }
 }
 
 /// A transaction to replace, and the bid of its replacement.
 struct Raise<'a> {
+    nonce: &'a AssignedNonce,
     best: &'a SignedTransaction,
     bid: Bid,
 }

@@ -209,7 +209,8 @@ impl LookAhead<'_> {
 }
 
 /// The maximum cost of a nonce: that of its most expensive transaction.
-fn highest_cost_of(assigned: &AssignedNonce) -> U256 {
-    let costs = assigned.transactions.iter().map(|it| highest_cost(&it.signed));
+pub(super) fn highest_cost_of(assigned: &AssignedNonce) -> U256 {
+    let signed = assigned.transactions.iter().map(|it| &it.signed);
+    let costs = signed.map(|signed| highest_cost(signed, signed.max_fee));
     costs.max().unwrap_or_default()
 }

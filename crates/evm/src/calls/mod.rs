@@ -17,7 +17,6 @@ use grid_batch_withdrawals::{Call, CallError, CallRequest, CallRules, Decoded, E
 pub(crate) use declarations::decode_error;
 
 use crate::{
-    action::Action,
     destination::Destination,
     rules::PoolRules,
     scope::AccountScopeId,
@@ -132,8 +131,9 @@ impl CallRules for AccountRules {
 
     fn may_be_sent(&self, account: &ServiceId, call: &Call) -> Result<(), String> {
         let sender = self.of_service(account).ok_or_else(|| self.unknown(account.as_str()))?;
-        let action = Action::of_call(call)?;
-        if sender.destinations.iter().any(|destination| destination.allows(&action)) {
+        let to = call.to.as_deref().map(parse_address).transpose();
+        let to = to.map_err(|error| error.to_string())?;
+        if sender.destinations.iter().any(|destination| destination.allows(to, &call.data)) {
             return Ok(());
         }
         let name = &sender.name;

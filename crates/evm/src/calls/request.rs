@@ -10,7 +10,7 @@ use crate::{rules::PoolRules, values::GasPrice};
 /// What a transfer takes, the least of all transactions.
 const LOWEST_GAS_LIMIT: u64 = 21_000;
 
-/// The database stores no larger number.
+/// Far more than a block has.
 const HIGHEST_GAS_LIMIT: u64 = i64::MAX as u64;
 
 /// The call of this account.

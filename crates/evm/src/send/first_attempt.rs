@@ -30,12 +30,13 @@ impl SendAttempt<'_> {
         let action = self.action()?;
         self.check_request(count).await?;
         let bid = self.pass_price_gate().await?;
+        let needed = |gas_limit| bid.cost(gas_limit).saturating_add(action.value);
         if !action.value.is_zero() {
             // Nodes do not simulate a transfer that the account cannot pay.
-            self.pass_funds_gate(TRANSFER_GAS, &bid, action.value).await?;
+            self.pass_funds_gate(TRANSFER_GAS, needed(TRANSFER_GAS)).await?;
         }
         let gas_limit = self.simulate(&action).await?;
-        self.pass_funds_gate(gas_limit, &bid, action.value).await?;
+        self.pass_funds_gate(gas_limit, needed(gas_limit)).await?;
         self.check_unknown_pending(count).await?;
         let signed = self.assign_nonce(count, bid, gas_limit, action).await?;
         self.send_lower_nonces(count, signed.nonce).await?;

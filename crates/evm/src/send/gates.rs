@@ -22,15 +22,10 @@ impl SendAttempt<'_> {
         })
     }
 
-    /// Parks the withdrawal if the gas admin cannot pay for this much gas and what is transferred.
-    pub(super) async fn pass_funds_gate(
-        &self,
-        gas_limit: u64,
-        bid: &Bid,
-        value: U256,
-    ) -> SendResult<()> {
+    /// Parks the withdrawal if the gas admin cannot pay what is needed, with this much gas.
+    pub(super) async fn pass_funds_gate(&self, gas_limit: u64, needed: U256) -> SendResult<()> {
         let balance = self.node.balance(self.admin).await.map_err(answer::node_failed)?;
-        let passed = funds_gate(self.admin, balance, bid.cost(gas_limit).saturating_add(value));
+        let passed = funds_gate(self.admin, balance, needed);
         let (gas, now) = (&self.context.gas, self.context.monotonic());
         gas.note_balance(self.admin, balance, now);
         // What a call transfers says nothing about the gas of withdrawals.

@@ -1,10 +1,9 @@
-use alloy_primitives::U256;
 use grid_batch_withdrawals::{AssignedNonce, NewSignedTransaction, Payment, SignedTransaction};
 
 use super::{
     answer::{self, SendResult},
     attempt::SendAttempt,
-    transaction::{SigningError, gas_limit, sign_replacement},
+    transaction::{SigningError, gas_limit, highest_cost, sign_replacement},
 };
 use crate::{
     node::Refusal,
@@ -81,8 +80,8 @@ impl SendAttempt<'_> {
         let Some(bid) = bid else { return Ok(None) };
         let Ok(signer) = self.signer() else { return self.without_key(best, quote) };
         let gas_limit = gas_limit(&best.signed).map_err(answer::refused)?;
-        let value = if best.signed.is_filler { U256::ZERO } else { self.action()?.value };
-        if self.pass_funds_gate(gas_limit, &bid, value).await.is_err() {
+        let needed = highest_cost(&best.signed, bid.max_fee);
+        if self.pass_funds_gate(gas_limit, needed).await.is_err() {
             return Ok(None);
         }
         match sign_replacement(signer, &best.signed, gas_limit, &bid).await {

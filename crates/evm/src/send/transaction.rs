@@ -74,13 +74,13 @@ pub(crate) fn gas_limit(earlier: &NewSignedTransaction) -> Result<u64, Transacti
     Ok(draft_of(earlier)?.gas_limit)
 }
 
-/// The most that a stored transaction may cost: its gas and what it transfers. One that cannot be decoded cannot be
-/// sent either.
-pub(crate) fn highest_cost(signed: &NewSignedTransaction) -> U256 {
+/// The most that a stored transaction costs if it pays up to this price: its gas and what it transfers. One that cannot
+/// be decoded cannot be sent either.
+pub(crate) fn highest_cost(signed: &NewSignedTransaction, max_fee: u128) -> U256 {
     let Ok(TransactionDraft { gas_limit, action, .. }) = draft_of(signed) else {
         return U256::ZERO;
     };
-    let gas = U256::from(gas_limit) * U256::from(signed.max_fee);
+    let gas = U256::from(gas_limit) * U256::from(max_fee);
     gas.saturating_add(action.value)
 }
 

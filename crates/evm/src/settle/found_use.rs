@@ -54,8 +54,8 @@ impl UseKind {
 }
 
 impl FoundUse {
-    /// Takes it for the call that it may be.
-    pub(super) fn be_call(&mut self) {
+    /// Treats it as a call, because such a call is stored.
+    pub(super) fn treat_as_call(&mut self) {
         if let UseKind::Own { terms, as_call, pays_otherwise, .. } = &mut self.kind {
             *terms = as_call.clone();
             *pays_otherwise = false;

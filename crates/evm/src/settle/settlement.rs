@@ -221,7 +221,7 @@ impl<'a> Account<'a> {
             let UseKind::Own { terms, as_call, .. } = &found.kind else { continue };
             let (terms, as_call) = (terms.clone(), as_call.clone());
             if !self.find_unpaid(&mut candidates, &as_call).await?.is_empty() {
-                found.be_call();
+                found.treat_as_call();
             } else if terms != as_call {
                 self.find_unpaid(&mut candidates, &terms).await?;
             }

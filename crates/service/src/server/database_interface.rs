@@ -46,7 +46,7 @@ impl Transport for DatabaseInterface {
     }
 
     fn send(&self, request: ClientRequest<'_>) -> Result<HttpResponse, ClientError> {
-        // What has a key is sent by a server, so commands on a database request nothing with one.
+        // Only commands that ask a server send a key.
         let ClientRequest { method, target, content_type, body, idempotency_key: _ } = request;
         let answer = self.api.answer(method, target, content_type, body);
         let InProcessAnswer { status, body } = answer.map_err(ClientError::InProcess)?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Retries, Server, entries, field, joined, print_line};
 use crate::commands::{
-    arguments::{Asked, Output},
+    arguments::{Asked, Output, RemoteArgs},
     exit::Exit,
     failure::Failure,
     key,
@@ -39,6 +39,27 @@ impl Resource {
     /// The name of a list in the output of a command.
     pub(in crate::commands) fn list_name(self) -> String {
         format!("{}s", self.name)
+    }
+
+    /// Prints those that these filters select, up to `limit`, as JSON or with `print`.
+    pub(in crate::commands) fn list(
+        self,
+        remote: &RemoteArgs,
+        filters: &[(&str, &str)],
+        limit: u32,
+        print: impl Fn(&[Value]),
+    ) -> Result<ExitCode, Failure> {
+        let server = Server::of(&remote.server)?;
+        let (found, has_more) = server.read_list(self.path, filters, limit as usize)?;
+        Ok(remote.output.show_list(&self.list_name(), &found, || {
+            if found.is_empty() {
+                return print_stdout(format_args!("No {} matches.", self.name));
+            }
+            print(&found);
+            if has_more {
+                print_stdout(format_args!("There are more; --limit is {limit}."));
+            }
+        }))
     }
 
     pub(in crate::commands) fn read(

@@ -10,8 +10,7 @@ use serde_json::Value;
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
-    print::print_stdout,
-    remote::{Server, TRANSACTIONS, Table, age, field, state_and_reason},
+    remote::{TRANSACTIONS, Table, age, field, state_and_reason},
 };
 
 /// Lists the transactions of a running server, the newest first
@@ -43,21 +42,10 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         ("to", args.to.as_deref()),
         ("state", args.state.as_deref()),
     ]);
-    let server = Server::of(&args.remote.server)?;
-    let (transactions, has_more) =
-        server.read_list(TRANSACTIONS.path, &filters, args.limit as usize)?;
-    Ok(args.remote.output.show_list(&TRANSACTIONS.list_name(), &transactions, || {
-        print(&transactions);
-        if has_more {
-            print_stdout(format_args!("There are more; --limit is {}.", args.limit));
-        }
-    }))
+    TRANSACTIONS.list(&args.remote, &filters, args.limit, print)
 }
 
 fn print(transactions: &[Value]) {
-    if transactions.is_empty() {
-        return print_stdout("No transaction matches.");
-    }
     let mut table = Table::new(["TRANSACTION", "AGE", "TO", "ETHER", "STATE"]);
     for transaction in transactions {
         let id = field(transaction, "id");

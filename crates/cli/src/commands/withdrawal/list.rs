@@ -9,8 +9,7 @@ use serde_json::Value;
 use crate::commands::{
     arguments::RemoteArgs,
     failure::Failure,
-    print::print_stdout,
-    remote::{Server, Table, WITHDRAWALS, age, field, state_and_reason},
+    remote::{Table, WITHDRAWALS, age, field, state_and_reason},
 };
 
 /// Lists the withdrawals of a running server, the newest first
@@ -46,21 +45,10 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         ("reward_id", args.reward.as_deref()),
         ("state", args.state.as_deref()),
     ]);
-    let server = Server::of(&args.remote.server)?;
-    let (withdrawals, has_more) =
-        server.read_list(WITHDRAWALS.path, &filters, args.limit as usize)?;
-    Ok(args.remote.output.show_list("withdrawals", &withdrawals, || {
-        print(&withdrawals);
-        if has_more {
-            print_stdout(format_args!("There are more; --limit is {}.", args.limit));
-        }
-    }))
+    WITHDRAWALS.list(&args.remote, &filters, args.limit, print)
 }
 
 fn print(withdrawals: &[Value]) {
-    if withdrawals.is_empty() {
-        return print_stdout("No withdrawal matches.");
-    }
     let mut table = Table::new(["WITHDRAWAL", "AGE", "POOL", "AMOUNT", "STATE"]);
     for withdrawal in withdrawals {
         let id = field(withdrawal, "id");
