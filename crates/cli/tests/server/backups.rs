@@ -2,7 +2,7 @@
 
 use diesel::connection::SimpleConnection;
 use grid_batch_core::batches::BatchState;
-use grid_batch_test_postgres::TestDatabase;
+use grid_batch_test_postgres::{PostgresServer, TestDatabase};
 use grid_batch_test_support::{batches::signed_batches, process::TestProcess};
 use serde_json::json;
 
@@ -64,7 +64,9 @@ fn commands_of_the_page_restore_a_backup() {
 #[test]
 fn commands_of_the_page_restore_a_backup_of_postgres() {
     let [_, of_postgres] = blocks_of_databases();
-    let database = TestDatabase::create();
+    // The commands write and restore all schemas, and other tests have theirs in the shared database.
+    let server = PostgresServer::start();
+    let database = TestDatabase::create_on(&server);
     let harness = BatchHarness::sawtooth().with_database(database.url());
     let variables = [("DATABASE_URL", database.url())];
     assert_restored(&harness, of_postgres.try_into().unwrap(), &variables);
