@@ -33,7 +33,8 @@ use crate::{
     running::Intake,
     scabbard::{self, ScabbardContext},
     state::{ApiState, StoreContext},
-    tokens, transactions, webhooks,
+    tokens::{self, TokenContext},
+    transactions, webhooks,
     withdrawals::{self, WithdrawalContext, WithdrawalRequestError},
 };
 
@@ -64,7 +65,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
             with_context(webhooks::routes(), StoreContext::new(&api, store, webhooks::WRITES))
         }))
         .merge(optional(&parts.tokens, |store| {
-            with_context(tokens::routes(), StoreContext::new(&api, store, tokens::WRITES))
+            with_context(tokens::routes(), TokenContext::new(&api, store, &parts))
         }))
         .merge(optional(&parts.maintenance, |maintenance| {
             // One decision is carried out at once.

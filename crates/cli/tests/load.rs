@@ -84,5 +84,5 @@ fn commands_of_the_documentation_run() {
         }
         count += 1;
     }
-    assert_eq!(count, 9);
+    assert_eq!(count, 6);
 }

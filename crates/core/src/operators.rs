@@ -50,6 +50,8 @@ pub enum OperatorVerb {
     FillNonces,
     /// Requests that a withdrawal be cancelled.
     CancelWithdrawal,
+    /// Raise the fees of a withdrawal that was sent.
+    SpeedUpWithdrawal,
     /// Schedules a failed withdrawal again.
     RetryWithdrawal,
     /// Moves an open withdrawal to the present gas admin of its pool.
@@ -85,7 +87,7 @@ pub struct OperatorVerbError {
 
 impl OperatorVerb {
     /// Every verb.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Retry,
         Self::Resubmit,
         Self::EndCommitted,
@@ -104,6 +106,7 @@ impl OperatorVerb {
         Self::PayNonce,
         Self::FillNonces,
         Self::CancelWithdrawal,
+        Self::SpeedUpWithdrawal,
         Self::RetryWithdrawal,
         Self::MoveWithdrawal,
         Self::CreateToken,
@@ -137,6 +140,7 @@ impl OperatorVerb {
             Self::PayNonce => "pay_nonce",
             Self::FillNonces => "fill_nonces",
             Self::CancelWithdrawal => "cancel_withdrawal",
+            Self::SpeedUpWithdrawal => "speed_up_withdrawal",
             Self::RetryWithdrawal => "retry_withdrawal",
             Self::MoveWithdrawal => "move_withdrawal",
             Self::CreateToken => "create_token",
@@ -171,6 +175,7 @@ impl OperatorVerb {
             Self::PayNonce => "decide that the nonce was used for a withdrawal",
             Self::FillNonces => "fill the nonces with empty transfers",
             Self::CancelWithdrawal => "cancel the withdrawal, if it still can be",
+            Self::SpeedUpWithdrawal => "raise the fees of the withdrawal, if it is not mined",
             Self::RetryWithdrawal => "schedule the failed withdrawal again",
             Self::MoveWithdrawal => "move the withdrawal to the gas admin of its pool",
             Self::CreateToken => "create the token",

@@ -106,6 +106,8 @@ pub struct NewToken {
     pub scopes: BTreeSet<AccessScope>,
     /// The services for which it is valid: service ids, in which `*` stands for any characters.
     pub services: Vec<String>,
+    /// What it may send from accounts beside withdrawals, in the words of the ledger. Empty: what the accounts may.
+    pub may_send: Vec<String>,
     /// When it expires. `None`: never.
     pub expires_at: Option<Timestamp>,
 }

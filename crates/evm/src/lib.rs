@@ -8,7 +8,6 @@ mod beneficiaries;
 mod calls;
 mod chain_facts;
 mod context;
-mod destination;
 mod evidence;
 mod facts;
 mod gas;
@@ -23,6 +22,7 @@ mod price;
 mod rules;
 mod scope;
 mod send;
+mod send_rules;
 mod sent_times;
 mod settings;
 mod settle;
@@ -39,13 +39,13 @@ pub use adapter::Evm;
 pub use alloy_primitives::{Address, Signature, U256};
 pub use beneficiaries::AllowedBeneficiaries;
 pub use calls::AccountRules;
-pub use destination::Destination;
 pub use facts::facts;
 pub use gas::{AccountGas, GasLimit, GasWatch, PoolGas, Seen, WatchedAccount};
 pub use identity::EvmIdentityReader;
 pub use options::{EvmError, EvmOptions, OracleOptions};
 pub use rules::PoolRules;
 pub use scope::AccountScopeId;
+pub use send_rules::SendRule;
 pub use settings::{
     ChainSettings, EvmSettings, GasAdminSettings, KeySource, OracleSource, PasswordSource,
     PoolSettings, SETTINGS, TestSettings,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{Withdrawal, WithdrawalId, WithdrawalKind};
+use crate::{DayLimit, Withdrawal, WithdrawalId, WithdrawalKind};
 
 /// Any transaction of an account that is not a withdrawal from a pool: a transfer, a call of a contract, or the creation
 /// of one.
@@ -37,9 +37,20 @@ pub struct Call {
     /// The events and errors, as Solidity declares them, by which its result is decoded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub abi: Vec<String>,
+    /// The limits that its value counts towards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub day_limits: Vec<DayLimit>,
 }
 
 impl Call {
+    /// Whether both were requested with the same contents. The limits may differ.
+    pub fn has_same_contents_as(&self, other: &Self) -> bool {
+        let Self { to, value, data, gas_limit, maximum_gas_price, deadline, label, abi, .. } = self;
+        (to, value, data, abi) == (&other.to, &other.value, &other.data, &other.abi)
+            && (gas_limit, maximum_gas_price, deadline, label)
+                == (&other.gas_limit, &other.maximum_gas_price, &other.deadline, &other.label)
+    }
+
     /// The gate of the call: an empty text, or the number of digits of its own highest gas price in wei, so that there
     /// are few. While the gas price is too high for one call, those with other gates may overtake it.
     pub fn gate(&self) -> String {

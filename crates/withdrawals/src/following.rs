@@ -97,6 +97,7 @@ mod tests {
             amount: String::new(),
             call: None,
             cancel_requested: false,
+            speed_up_at: None,
             is_restored: false,
             nonce,
         };

@@ -2,6 +2,7 @@
 
 mod amount;
 mod call;
+mod counted_payment;
 mod following;
 mod gas_admin_queue;
 mod gas_monitor;
@@ -25,6 +26,7 @@ mod withdrawal_store;
 
 pub use amount::{Amount, NotAnAmountError, in_unit};
 pub use call::{Call, CallError, CallRequest, Decoded, FunctionCall, PayRequest};
+pub use counted_payment::{CountedPayment, DayLimit, Payer};
 pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
 pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
 pub use gas_monitor::{
@@ -40,12 +42,13 @@ pub use payment_limits::{
 };
 pub use retry_failed::{FailedFilter, FailedWithdrawal, FailedWithdrawals};
 pub use reward::{Reward, RewardConflict};
-pub use rules::{CallRules, WithdrawalRules};
+pub use rules::{CallRules, TokenRules, WithdrawalRules};
 pub use schedule::{AheadCount, ScheduleOutcome, WithdrawalConflict};
 pub use signing_store::{BatchAttempt, SignFn, SigningStore};
 pub use transaction::{NewSignedTransaction, SignedTransaction};
 pub use withdrawal::{Withdrawal, WithdrawalKind};
 pub use withdrawal_state::{WithdrawalEnd, WithdrawalState};
 pub use withdrawal_store::{
-    CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalFilter, WithdrawalStore,
+    CancelOutcome, RetryOutcome, SpeedUpOutcome, WithdrawalDetails, WithdrawalFilter,
+    WithdrawalStore,
 };

@@ -9,8 +9,9 @@ use crate::{
     BatchAttempt, CancelOutcome, FailedFilter, FailedWithdrawal, FollowingPayment,
     FollowingPayments, NewSignedTransaction, NonceOutcome, NonceUse, Payment, PaymentBudget,
     RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction,
-    SigningStore, Terms, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces, Withdrawal,
-    WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalStore,
+    SigningStore, SpeedUpOutcome, Terms, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces,
+    Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId,
+    WithdrawalStore,
 };
 
 pub use crate::{
@@ -76,6 +77,11 @@ mock! {
             id: &WithdrawalId,
             request: &OperatorRequest,
         ) -> BatchResult<CancelOutcome>;
+        fn speed_up_withdrawal(
+            &self,
+            id: &WithdrawalId,
+            request: &OperatorRequest,
+        ) -> BatchResult<SpeedUpOutcome>;
         fn failed_withdrawals<'a>(
             &self,
             filter: &FailedFilter,

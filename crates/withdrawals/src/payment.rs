@@ -1,4 +1,6 @@
-use crate::{AssignedNonce, Call, WithdrawalId};
+use grid_batch_core::Timestamp;
+
+use crate::{AssignedNonce, Call, SignedTransaction, WithdrawalId};
 
 /// A withdrawal as the sender needs it: what to pay, and what was signed for it so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Payment {
     pub call: Option<Call>,
     /// Whether its cancellation was requested.
     pub cancel_requested: bool,
+    /// When it was last requested that its fees be raised.
+    pub speed_up_at: Option<Timestamp>,
     /// Whether it was stored before the database was restored, so that it may have been paid with a nonce that is not
     /// stored.
     pub is_restored: bool,
@@ -48,6 +52,11 @@ pub enum Terms {
 }
 
 impl Payment {
+    /// Whether it was requested that the fees of this transaction be raised, and it was not sent since.
+    pub fn must_speed_up(&self, best: &SignedTransaction) -> bool {
+        self.speed_up_at.is_some_and(|asked_at| best.sent_at.is_some_and(|sent| sent < asked_at))
+    }
+
     /// The gas limit that its request demands.
     pub fn own_gas_limit(&self) -> Option<u64> {
         self.call.as_ref()?.gas_limit

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use thiserror::Error;
 
-use crate::Amount;
+use crate::{Amount, CountedPayment, Payer};
 
 /// How much may be scheduled from each pool. The default limits nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub const PAYMENT_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// The step in which amounts are counted.
 pub const PAYMENT_WINDOW_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Why a withdrawal is not scheduled: a payment limit of its pool would be exceeded.
+/// Why a withdrawal or call is not scheduled: a payment limit would be exceeded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PaymentLimitError {
@@ -37,14 +37,14 @@ pub enum PaymentLimitError {
         /// The limit.
         limit: Amount,
     },
-    /// The withdrawals of the last 24 hours leave too little.
+    /// The payments of the last 24 hours leave too little.
     #[error(
-        "the pool {pool} has {left} left of its limit of {limit} in 24 hours, and {amount} were \
-         requested; try again later, or have the operator raise pools.*.maximum_payments_per_day"
+        "{payer} has {left} left of its limit of {limit} in 24 hours, and {amount} were \
+         requested; try again later, or have the operator {}", .payer.remedy()
     )]
     Day {
-        /// The pool.
-        pool: String,
+        /// What the payments are counted for.
+        payer: Payer,
         /// The amount that was requested.
         amount: Amount,
         /// The limit.
@@ -66,24 +66,6 @@ impl PaymentLimits {
             _ => Ok(()),
         }
     }
-
-    /// Refuses an amount that exceeds, together with `scheduled`, the limit for a day.
-    pub fn check_day(
-        &self,
-        pool: &str,
-        amount: &Amount,
-        scheduled: &Amount,
-    ) -> Result<(), PaymentLimitError> {
-        match self.day.get(pool) {
-            Some(limit) if scheduled.plus(amount) > *limit => Err(PaymentLimitError::Day {
-                pool: pool.to_owned(),
-                amount: amount.clone(),
-                limit: limit.clone(),
-                left: limit.minus(scheduled).unwrap_or_default(),
-            }),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// What may be scheduled within the limits as of the time of reading. The default limits nothing.
@@ -100,7 +82,9 @@ impl PaymentBudget {
     pub fn check(&self, pool: &str, amount: &Amount) -> Result<(), PaymentLimitError> {
         self.limits.check_payment(pool, amount)?;
         let scheduled = self.scheduled.get(pool).cloned().unwrap_or_default();
-        self.limits.check_day(pool, amount, &scheduled)
+        let per_day = self.limits.day.get(pool).cloned();
+        let counted = CountedPayment { payer: Payer::Pool(pool.to_owned()), per_day };
+        counted.check_day(amount, &scheduled)
     }
 
     /// Counts an amount.
@@ -123,12 +107,17 @@ mod tests {
         PaymentLimits { payment: of("10"), day: of("25") }
     }
 
+    fn counted(pool: &str) -> CountedPayment {
+        let per_day = limits().day.get(pool).cloned();
+        CountedPayment { payer: Payer::Pool(pool.to_owned()), per_day }
+    }
+
     #[test]
     fn amount_up_to_the_limit_is_allowed() {
         assert_eq!(limits().check_payment("pool", &amount("10")), Ok(()));
-        assert_eq!(limits().check_day("pool", &amount("10"), &amount("15")), Ok(()));
+        assert_eq!(counted("pool").check_day(&amount("10"), &amount("15")), Ok(()));
         assert_eq!(limits().check_payment("other", &amount("11")), Ok(()));
-        assert_eq!(limits().check_day("other", &amount("10"), &amount("99")), Ok(()));
+        assert_eq!(counted("other").check_day(&amount("10"), &amount("99")), Ok(()));
     }
 
     #[test]
@@ -136,7 +125,7 @@ mod tests {
         let error = limits().check_payment("pool", &amount("11")).unwrap_err().to_string();
         assert!(error.contains("the amount 11 is above the limit of 10 for"), "{error}");
         for (scheduled, left) in [("16", "has 9 left"), ("30", "has 0 left")] {
-            let error = limits().check_day("pool", &amount("10"), &amount(scheduled)).unwrap_err();
+            let error = counted("pool").check_day(&amount("10"), &amount(scheduled)).unwrap_err();
             assert!(error.to_string().contains(left), "{error}");
         }
     }

@@ -2,7 +2,7 @@ use std::fmt;
 
 use grid_batch_core::ServiceId;
 
-use crate::{Call, CallError, CallRequest, Decoded, EventLog};
+use crate::{Call, CallError, CallRequest, DayLimit, Decoded, EventLog};
 
 /// Checks the values of a withdrawal and brings them into their canonical form. The error says, for the client, which
 /// rule the text breaks.
@@ -27,6 +27,15 @@ pub trait WithdrawalRules: fmt::Debug + Send + Sync {
     fn amount(&self, text: &str) -> Result<String, String>;
 }
 
+/// What the token of a client may send.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenRules {
+    /// The id of the token.
+    pub id: String,
+    /// The rules. Without any, it may send whatever the account may.
+    pub may_send: Vec<String>,
+}
+
 /// Checks the values of a call and brings them into their canonical form, and decodes its result.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait CallRules: fmt::Debug + Send + Sync {
@@ -42,6 +51,17 @@ pub trait CallRules: fmt::Debug + Send + Sync {
 
     /// Whether the account may send this call. The error says, for the client, what it may do.
     fn may_be_sent(&self, account: &ServiceId, call: &Call) -> Result<(), String>;
+
+    /// The limits of the account and of the token that requests this call from it. Fails if one of them may not send it.
+    fn day_limits(
+        &self,
+        account: &ServiceId,
+        token: &TokenRules,
+        call: &Call,
+    ) -> Result<Vec<DayLimit>, String>;
+
+    /// Whether a token can have these rules.
+    fn check_token_rules(&self, rules: &[String]) -> Result<(), String>;
 
     /// Events, decoded by the declarations of their call. `None`: none of these is of the event.
     fn decode(&self, abi: &[String], logs: &[EventLog]) -> Vec<Option<Decoded>>;

@@ -87,6 +87,20 @@ pub enum CancelOutcome {
     NotFound,
 }
 
+/// How a request to raise the fees of a withdrawal ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpeedUpOutcome {
+    /// The request is stored. The fees are raised as far as the highest gas price allows.
+    Requested,
+    /// It has no transaction that is not mined; nothing changed.
+    NotSent {
+        /// Its state.
+        state: WithdrawalState,
+    },
+    /// There is no such withdrawal.
+    NotFound,
+}
+
 /// How a request to retry a withdrawal ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryOutcome {
@@ -154,6 +168,13 @@ pub trait WithdrawalStore: Send + Sync {
         id: &WithdrawalId,
         request: &OperatorRequest,
     ) -> BatchResult<CancelOutcome>;
+
+    /// Requests that the fees of a withdrawal that was sent be raised now.
+    fn speed_up_withdrawal(
+        &self,
+        id: &WithdrawalId,
+        request: &OperatorRequest,
+    ) -> BatchResult<SpeedUpOutcome>;
 
     /// One page of failed withdrawals after this one, in the order in which they were scheduled. It ignores the text
     /// that reasons must contain, which [`FailedFilter::find`] checks.

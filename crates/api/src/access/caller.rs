@@ -126,6 +126,14 @@ impl Caller {
         }
     }
 
+    /// The id of the caller's token, and what it may send from accounts. `None`: the caller has no token.
+    pub(crate) fn may_send(&self) -> Option<(TokenId, Arc<[String]>)> {
+        match self.identity {
+            CallerIdentity::Token { id, .. } => Some((id, self.control.may_send(id))),
+            CallerIdentity::Key(_) | CallerIdentity::Anonymous(_) => None,
+        }
+    }
+
     /// Whether it may be about all services.
     pub(super) fn may_all(&self) -> bool {
         self.services == Services::All

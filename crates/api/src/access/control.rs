@@ -54,6 +54,7 @@ struct KnownToken {
     name: Arc<str>,
     secret_hash: [u8; 32],
     grants: Arc<[Grant]>,
+    may_send: Arc<[String]>,
     expires_at: Option<Timestamp>,
     /// Since this was asked last.
     was_used: AtomicBool,
@@ -145,6 +146,12 @@ impl AccessControl {
         }
     }
 
+    /// What a token may send from accounts. Empty: what these may.
+    pub(super) fn may_send(&self, id: TokenId) -> Arc<[String]> {
+        let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.get(&id).map(|known| Arc::clone(&known.may_send)).unwrap_or_default()
+    }
+
     /// Whether a token that was found before is still valid.
     pub(super) fn knows_token(&self, id: TokenId) -> bool {
         let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
@@ -202,6 +209,7 @@ fn known_token(stored: StoredToken) -> Option<(TokenId, KnownToken)> {
         name: token.name.into(),
         secret_hash: token.secret_hash,
         grants: [Grant { scopes: token.scopes, services }].into(),
+        may_send: token.may_send.into(),
         expires_at: token.expires_at,
         was_used: AtomicBool::new(false),
     };

@@ -19,6 +19,7 @@ fn stored(token: &AccessToken, services: &[&str]) -> StoredToken {
             secret_hash: token.secret_hash(),
             scopes: [AccessScope::Read].into(),
             services: services.iter().map(|text| (*text).to_owned()).collect(),
+            may_send: Vec::new(),
             expires_at: Some(Timestamp::from_micros(60_000_000)),
         },
         created_at: Timestamp::from_micros(0),

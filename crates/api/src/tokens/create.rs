@@ -21,6 +21,8 @@ use crate::{
 const LONGEST_NAME: usize = 100;
 /// The longest list of services.
 const MOST_SERVICES: usize = 100;
+/// The longest list of what it may send.
+const MOST_RULES: usize = 100;
 
 /// A new token, with its secret, which is shown only once.
 #[derive(Serialize, ToSchema)]
@@ -41,6 +43,9 @@ struct TokenRequest {
     scopes: Vec<String>,
     /// Services for which it is, with `*` for any characters; default: all.
     services: Option<Vec<String>>,
+    /// What it may send from accounts with `POST /v1/transactions`, in the words of `gas_admins.*.may_send`; default:
+    /// what the accounts may.
+    may_send: Option<Vec<String>>,
     /// Until when; default: for ever.
     #[schema(value_type = Option<String>)]
     expires_at: Option<Time>,
@@ -74,6 +79,7 @@ pub(super) async fn post(
         secret_hash: secret.secret_hash(),
         scopes: parse_scopes(&body.scopes)?,
         services: parse_services(body.services.unwrap_or_default())?,
+        may_send: parse_may_send(&context, body.may_send.unwrap_or_default())?,
         expires_at: body.expires_at.map(|Time(time)| time),
     };
     if context.api.actors.command_user.is_none() {
@@ -121,6 +127,20 @@ fn parse_services(services: Vec<String>) -> Result<Vec<String>, ApiError> {
         parse_value::<ServicePattern>("services", service)?;
     }
     Ok(services)
+}
+
+fn parse_may_send(context: &TokenContext, rules: Vec<String>) -> Result<Vec<String>, ApiError> {
+    let invalid = |rule| ApiError::invalid_value("may_send", rule);
+    if rules.is_empty() {
+        return Ok(rules);
+    }
+    if rules.len() > MOST_RULES {
+        return Err(invalid(format!("it has more than {MOST_RULES} rules")));
+    }
+    let no_accounts = || invalid("this server has no accounts that send transactions".to_owned());
+    let calls = context.calls.as_deref().ok_or_else(no_accounts)?;
+    calls.check_token_rules(&rules).map_err(invalid)?;
+    Ok(rules)
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ json_types! {
         scopes: Vec<&'static str> = token.scopes.iter().copied().map(AccessScope::as_str).collect(),
         /// Service ids, with `*` for any characters.
         services: Vec<String> = token.services.clone(),
+        /// What it may send from accounts, if it may not send all that these may.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        may_send: Vec<String> = token.may_send.clone(),
         /// Null: never.
         expires_at: Option<String> = token.expires_at.map(Timestamp::rfc3339),
     }

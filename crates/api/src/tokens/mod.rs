@@ -9,14 +9,31 @@ mod revoke;
 use std::sync::Arc;
 
 use grid_batch_core::tokens::TokenStore;
+use grid_batch_withdrawals::CallRules;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::state::StoreContext;
+use crate::{
+    parts::ApiParts,
+    state::{ApiState, SharedStore},
+};
 
 /// How many requests write at once.
-pub(crate) const WRITES: usize = 2;
+const WRITES: usize = 2;
 
-type TokenContext = StoreContext<dyn TokenStore>;
+/// What the handlers of tokens need.
+pub(crate) struct TokenContext {
+    api: Arc<ApiState>,
+    store: SharedStore<dyn TokenStore>,
+    /// The rules for what tokens may send from accounts, if there are accounts.
+    calls: Option<Arc<dyn CallRules>>,
+}
+
+impl TokenContext {
+    pub(crate) fn new(api: &Arc<ApiState>, store: Arc<dyn TokenStore>, parts: &ApiParts) -> Self {
+        let (store, calls) = (api.store(store, WRITES), parts.calls.clone());
+        Self { api: Arc::clone(api), store, calls }
+    }
+}
 
 /// The routes of tokens.
 pub(crate) fn routes() -> OpenApiRouter<Arc<TokenContext>> {

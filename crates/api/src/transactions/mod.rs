@@ -20,4 +20,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<WithdrawalContext>> {
         .routes(routes!(get::get))
         .routes(routes!(operations::retry))
         .routes(routes!(operations::cancel))
+        .routes(routes!(operations::speed_up))
 }

@@ -6,7 +6,7 @@ use super::json::CallJson;
 use crate::{
     http::{PathId, Problems},
     state::ActionRequest,
-    withdrawals::{OperationAnswer, WithdrawalContext, cancel_one, retry_one},
+    withdrawals::{OperationAnswer, WithdrawalContext, cancel_one, retry_one, speed_up_one},
 };
 
 /// `POST /v1/transactions/{id}/retry`: schedules a failed transaction again.
@@ -43,4 +43,22 @@ pub(super) async fn cancel(
     request: Request,
 ) -> OperationAnswer<CallJson> {
     cancel_one(&context, path, request).await
+}
+
+/// `POST /v1/transactions/{id}/speed_up`: requests that the fees of a transaction that was sent be raised.
+#[utoipa::path(
+    post, path = "/v1/transactions/{id}/speed_up", tag = "transactions", operation_id = "speedUpTransaction", summary = "Raise the fees of a transaction that is not mined",
+    params(("id" = String, Path, description = "The transaction")),
+    request_body(content = ActionRequest),
+    responses(
+        (status = 202, description = "The transaction", body = CallJson),
+        Problems,
+    ),
+)]
+pub(super) async fn speed_up(
+    State(context): State<Arc<WithdrawalContext>>,
+    path: PathId,
+    request: Request,
+) -> OperationAnswer<CallJson> {
+    speed_up_one(&context, path, request).await
 }

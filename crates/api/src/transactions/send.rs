@@ -8,7 +8,7 @@ use axum::{
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::BatchLabel;
 use grid_batch_withdrawals::{
-    CallError, CallRequest, FunctionCall, PayRequest, Withdrawal, WithdrawalId,
+    CallError, CallRequest, FunctionCall, PayRequest, TokenRules, Withdrawal, WithdrawalId,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use super::json::CallJson;
 use crate::{
+    access::Caller,
     http::{
         ApiError, MemoryReservation, NoParams, Problems, RequestError, Time, parse_value,
         read_params,
@@ -104,10 +105,14 @@ pub(super) async fn post(
     let requested = body.into_call_request()?;
     check_deadline(&context, id, requested.deadline).await?;
     let invalid = |CallError { field, rule }| ApiError::invalid_value(field, rule);
-    let call = context.call_rules()?.call(&account, &requested).map_err(invalid)?;
-    if let Err(rule) = context.call_rules()?.may_be_sent(&account, &call) {
-        let refusal = WithdrawalRequestError::DestinationNotAllowed { rule };
-        refuse_if_new(&context, id, refusal.into()).await?;
+    let rules = context.call_rules()?;
+    let mut call = rules.call(&account, &requested).map_err(invalid)?;
+    match rules.day_limits(&account, &token_rules(&request)?, &call) {
+        Ok(limits) => call.day_limits = limits,
+        Err(rule) => {
+            let refusal = WithdrawalRequestError::DestinationNotAllowed { rule };
+            refuse_if_new(&context, id, refusal.into()).await?;
+        }
     }
     let transaction = Withdrawal::of_call(id, account, call, idempotency_key);
     enqueue::<CallJson>(&context, &request, transaction, UniqueBy::Key).await
@@ -145,6 +150,14 @@ impl TransactionRequest {
             abi: self.abi.unwrap_or_default(),
         })
     }
+}
+
+fn token_rules(request: &Parts) -> Result<TokenRules, ApiError> {
+    let (id, may_send) = match Caller::of(request)?.may_send() {
+        Some((id, may_send)) => (id.to_string(), may_send.to_vec()),
+        None => Default::default(),
+    };
+    Ok(TokenRules { id, may_send })
 }
 
 /// Refuses a new transaction that could never be signed.

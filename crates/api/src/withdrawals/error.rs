@@ -56,6 +56,9 @@ refusals! {
         #[error("the {kind} has ended and cannot be cancelled: it is {state}")]
         [CONFLICT, 1028, "Wrong State"]
         AlreadyEnded { kind: Queued, state: &'static str },
+        #[error("the {kind} has no transaction that waits to be mined: it is {state}")]
+        [CONFLICT, 1028, "Wrong State"]
+        NotSent { kind: Queued, state: &'static str },
         #[error(
             "the {kind} may not have been scheduled; check {}, or send the request again if it had an \
              idempotency key",

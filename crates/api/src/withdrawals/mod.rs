@@ -31,7 +31,7 @@ pub(crate) use json::{
     FinalTransactionJson, TransactionJson, WithdrawalJson, fail_reason, gwei, signed_transactions,
 };
 pub(crate) use list::{PagePosition, QueuedPageJson, parse_before, parse_states, read_page};
-pub(crate) use operations::{OperationAnswer, cancel_one, retry_one};
+pub(crate) use operations::{OperationAnswer, cancel_one, retry_one, speed_up_one};
 pub(crate) use queued::{Queued, QueuedJson};
 pub(crate) use schedule::{UniqueBy, enqueue, refuse_if_new, schedule};
 pub(crate) use waits_for::{present_nonce, waits_for};

@@ -7,7 +7,7 @@ use axum::{
 };
 use grid_batch_core::operators::OperatorRequest;
 use grid_batch_withdrawals::{
-    CancelOutcome, RetryOutcome, WithdrawalDetails, WithdrawalId, WithdrawalStore,
+    CancelOutcome, RetryOutcome, SpeedUpOutcome, WithdrawalDetails, WithdrawalId, WithdrawalStore,
 };
 
 use crate::{
@@ -73,6 +73,15 @@ pub(crate) async fn cancel_one<J: QueuedJson>(
     Ok((StatusCode::ACCEPTED, act(context, path, request, write_cancellation).await?))
 }
 
+/// Requests that the fees of one of this kind be raised.
+pub(crate) async fn speed_up_one<J: QueuedJson>(
+    context: &WithdrawalContext,
+    path: PathId,
+    request: Request,
+) -> OperationAnswer<J> {
+    Ok((StatusCode::ACCEPTED, act(context, path, request, write_speed_up).await?))
+}
+
 type Write =
     fn(&dyn WithdrawalStore, Queued, &WithdrawalId, &OperatorRequest) -> Result<(), ApiError>;
 
@@ -100,6 +109,21 @@ async fn act<J: QueuedJson>(
     };
     let details = context.store.writes.run(work).await?;
     context.json(&details, &context.api.links(&request)).map(Json)
+}
+
+fn write_speed_up(
+    store: &dyn WithdrawalStore,
+    kind: Queued,
+    id: &WithdrawalId,
+    asked: &OperatorRequest,
+) -> Result<(), ApiError> {
+    match store.speed_up_withdrawal(id, asked).map_err(ApiError::write_failed)? {
+        SpeedUpOutcome::Requested => Ok(()),
+        SpeedUpOutcome::NotSent { state } => {
+            Err(WithdrawalRequestError::NotSent { kind, state: kind.state_name(state) }.into())
+        }
+        SpeedUpOutcome::NotFound => Err(kind.not_found(*id).into()),
+    }
 }
 
 fn write_retry(

@@ -90,6 +90,7 @@ fn new_token(token: &AccessToken, scopes: &[AccessScope], services: &[&str]) -> 
         secret_hash: token.secret_hash(),
         scopes: scopes.iter().copied().collect(),
         services: services.iter().map(|text| (*text).to_owned()).collect(),
+        may_send: Vec::new(),
         expires_at: None,
     }
 }

@@ -290,6 +290,7 @@ fn websocket_ends_when_its_token_is_revoked() {
         secret_hash: token.secret_hash(),
         scopes: AccessScope::ALL.into_iter().collect(),
         services: vec!["*".to_owned()],
+        may_send: Vec::new(),
         expires_at: None,
     };
     assert!(server.store.create_token(&new, &OperatorRequest::program()).unwrap());

@@ -41,6 +41,10 @@ pub(crate) struct CreateArgs {
     /// Services that it is for, with * for any characters; can be given several times [default: *, all]
     #[arg(long, value_name = "PATTERN")]
     service: Vec<ServicePattern>,
+    /// What it may send beside withdrawals, in the words of the gas admins' setting, such as an address, or 5ether/day
+    /// as a limit; can be given several times [default: what the gas admins may]
+    #[arg(long, value_name = "RULE")]
+    may_send: Vec<String>,
     /// Time after which it expires, such as 90d or 12h; or never
     #[arg(long, value_name = "TIME", default_value = "90d", value_parser = parse_expiry)]
     expires: Expiry,
@@ -88,6 +92,7 @@ fn create(args: &CreateArgs) -> Result<ExitCode, Failure> {
         "name": args.name,
         "scopes": args.scope.iter().map(|scope| scope.as_str()).collect::<Vec<_>>(),
         "services": args.service.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "may_send": args.may_send,
         "expires_at": args.expires.0.map(expires_at),
     });
     let created = Server::to_act(source)?.act(asked, "/v1/tokens", &[], fields);
@@ -138,6 +143,10 @@ fn print(token: &Value) {
     let texts = |name| Vec::from_iter(entries(token, name).iter().filter_map(Value::as_str));
     let (scopes, services) = (texts("scopes").join(", "), texts("services").join(" "));
     print_stdout(format_args!("    {scopes} for {services}"));
+    let may_send = texts("may_send").join(" ");
+    if !may_send.is_empty() {
+        print_stdout(format_args!("    may send {may_send}"));
+    }
     let used = match age(token, "last_used_at") {
         age if age.is_empty() => "never used".to_owned(),
         age => format!("last used {age} ago"),

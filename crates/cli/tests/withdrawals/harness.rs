@@ -184,7 +184,7 @@ impl WithdrawalHarness {
         let admins = 0..self.pools.len();
         let anything: Vec<String> = admins.map(|index| format!("admin{index}=*")).collect();
         let anything = anything.join(",");
-        self.serve_with(&[flags, &[("--gas-admins-destinations", anything.as_str())]].concat())
+        self.serve_with(&[flags, &[("--gas-admins-may-send", anything.as_str())]].concat())
     }
 
     /// Copies the SQLite database. No server may be running.

@@ -232,10 +232,10 @@ mod reported_elsewhere {
             let id = send(&server, &transfer(number));
             wait_until_executed(&server, &id);
         }
-        wait_until("it is parked", || stored(&server, &cheap)["state"] == "parked");
-        let parked = stored(&server, &cheap);
-        let waits_for = parked["waits_for"].as_str().unwrap();
-        assert!(waits_for.contains("not below the cap"), "{waits_for}");
+        wait_until("it waits for a lower price", || {
+            let waits_for = stored(&server, &cheap)["waits_for"].to_string();
+            waits_for.contains("not below the cap")
+        });
         assert_eq!(cancel(&server, &cheap).status, 202);
         wait_until("it is cancelled", || stored(&server, &cheap)["state"] == "failed");
     }
@@ -251,7 +251,11 @@ mod reported_elsewhere {
         assert_eq!(cancel(&server, &id).status, 202);
         let is_replaced = || stored(&server, &id)["transactions"].as_array().unwrap().len() > 1;
         wait_until("it is replaced", is_replaced);
+        wait_until("the empty one is sent", || {
+            stored(&server, &id)["transactions"][1]["sent_at"].is_string()
+        });
         harness.anvil.start_mining().unwrap();
+        harness.anvil.mine(1).unwrap();
         wait_until("it is cancelled", || stored(&server, &id)["state"] == "failed");
         let balance = json!([recipient(3), "latest"]);
         assert_eq!(harness.anvil.rpc("eth_getBalance", balance).unwrap(), "0x0");

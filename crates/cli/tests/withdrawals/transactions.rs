@@ -67,10 +67,10 @@ fn transaction_is_sent_once_listed_and_shown() {
 fn other_destinations_are_refused() {
     let harness = WithdrawalHarness::new(1);
     let allowed = format!("admin0=0x{:040x}", 7);
-    let server = harness.serve_with(&[("--gas-admins-destinations", allowed.as_str())]);
+    let server = harness.serve_with(&[("--gas-admins-may-send", allowed.as_str())]);
     let refused = send(&server, &["--value", "1"]);
     assert_eq!(refused.exit_code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("gas_admins.admin0.destinations"), "{refused:?}");
+    assert!(refused.stderr.contains("gas_admins.admin0.may_send"), "{refused:?}");
 }
 
 #[test]
@@ -110,6 +110,86 @@ fn parked_transaction_is_cancelled_and_retried() {
     let retried = act("retry");
     assert!(retried.stdout.starts_with(id) && retried.exit_code == Some(0), "{retried:?}");
     wait_for_state(&server, id, "executed");
+}
+
+#[test]
+fn fees_of_a_pending_transaction_are_raised_by_command() {
+    let harness = WithdrawalHarness::new(1);
+    harness.anvil.stop_mining().unwrap();
+    let server = harness.serve_calls(&[]);
+    let sent = json_of(&send(&server, &["--value", "7", "--json"]));
+    let id = sent["id"].as_str().unwrap();
+    wait_for_state(&server, id, "pending");
+    let speed_up =
+        || client(&server, &["transaction", "speed-up", id, "--reason", "the auction ends"]);
+    let asked = speed_up();
+    assert!(asked.stdout.starts_with(id) && asked.exit_code == Some(0), "{asked:?}");
+    let signed = || stored(&server, id)["transactions"].as_array().unwrap().clone();
+    wait_until("a second transaction is sent", || {
+        signed().len() == 2 && signed()[1]["sent_at"].is_string()
+    });
+    let fee = |at: usize| signed()[at]["max_fee_gwei"].as_str().unwrap().parse::<f64>().unwrap();
+    assert!(fee(1) >= fee(0) * 1.125, "{:?}", signed());
+    harness.anvil.start_mining().unwrap();
+    harness.anvil.mine(3).unwrap();
+    wait_for_state(&server, id, "executed");
+    assert_eq!(harness.nonce(0), 1);
+    let late = speed_up();
+    assert!(late.exit_code == Some(1) && late.stderr.contains("executed"), "{late:?}");
+}
+
+/// Creates a token that may send this, and returns it.
+fn token(harness: &WithdrawalHarness, name: &str, may_send: &[&str]) -> String {
+    let rules = may_send.iter().flat_map(|rule| ["--may-send", rule]);
+    let create =
+        ["token", "create", "--name", name, "--scope", "submit,read", "--reason", "a test"];
+    let created = run(harness.database_only(&Vec::from_iter(create.into_iter().chain(rules))));
+    assert_eq!(created.exit_code, Some(0), "{created:?}");
+    created.stdout.trim().to_owned()
+}
+
+#[test]
+fn token_sends_only_what_it_may_and_no_more_a_day() {
+    let harness = WithdrawalHarness::new(1);
+    let server = harness.serve_calls(&[("--access-mode", "tokens")]);
+    let limited = token(&harness, "shop", &[RECIPIENT, "7000000000/day"]);
+    let other = token(&harness, "other", &["create"]);
+    let send = |token: &str, value: &str| {
+        let url = format!("http://{}", server.address);
+        let mut command =
+            GRID_BATCH.command([TRANSFER, &["--value", value, "--url", &url]].concat());
+        command.env("GRID_BATCH_TOKEN", token);
+        run(command)
+    };
+    wait_until("the server knows the token", || send(&limited, "4gwei").exit_code == Some(0));
+    let exceeded = send(&limited, "4gwei");
+    assert!(exceeded.stderr.contains("has 3000000000 left of its limit"), "{exceeded:?}");
+    assert_eq!(send(&limited, "3gwei").exit_code, Some(0));
+    let refused = send(&other, "1");
+    assert!(refused.stderr.contains("the token may not send this to"), "{refused:?}");
+    let listed = run(harness.database_only(&["token", "list"]));
+    assert!(listed.stdout.contains(&format!("may send {RECIPIENT} 7000000000/day")), "{listed:?}");
+    let invalid = ["token", "create", "--name", "x", "--scope", "submit", "--may-send", "5gwei"];
+    let invalid = run(harness.database_only(&[&invalid[..], &["--reason", "a test"]].concat()));
+    assert!(invalid.exit_code == Some(1) && invalid.stderr.contains("may_send"), "{invalid:?}");
+}
+
+#[test]
+fn account_transfers_no_more_coins_a_day_than_it_may() {
+    let harness = WithdrawalHarness::new(1);
+    let may_send = "admin0=*,admin0=5000000000/day";
+    let server = harness.serve_with(&[("--gas-admins-may-send", may_send)]);
+    let sent = send(&server, &["--value", "4gwei", "--wait"]);
+    assert!(sent.stdout.contains("executed"), "{sent:?}");
+    let exceeded = send(&server, &["--value", "2gwei"]);
+    assert_eq!(exceeded.exit_code, Some(4), "{exceeded:?}");
+    assert!(
+        exceeded.stderr.contains("has 1000000000 left of its limit of 5000000000"),
+        "{exceeded:?}"
+    );
+    assert!(exceeded.stderr.contains("1042"), "{exceeded:?}");
+    let sent = send(&server, &["--value", "1gwei", "--wait"]);
+    assert!(sent.stdout.contains("executed"), "{sent:?}");
 }
 
 #[test]

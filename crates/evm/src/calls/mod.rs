@@ -12,14 +12,16 @@ mod types;
 
 use alloy_primitives::Address;
 use grid_batch_core::{Excerpt, ScopeId, ServiceId};
-use grid_batch_withdrawals::{Call, CallError, CallRequest, CallRules, Decoded, EventLog};
+use grid_batch_withdrawals::{
+    Call, CallError, CallRequest, CallRules, DayLimit, Decoded, EventLog, Payer, TokenRules,
+};
 
 pub(crate) use declarations::decode_error;
 
 use crate::{
-    destination::Destination,
     rules::PoolRules,
     scope::AccountScopeId,
+    send_rules::{SendRule, SendRules},
     values::{AddressError, parse_address},
 };
 
@@ -27,11 +29,11 @@ use crate::{
 ///
 /// ```
 /// use grid_batch_withdrawals::{CallRequest, CallRules, FunctionCall};
-/// use grid_batch_evm::{AccountRules, AccountScopeId, Destination, PoolRules, parse_address};
+/// use grid_batch_evm::{AccountRules, AccountScopeId, PoolRules, SendRule, parse_address};
 ///
 /// let admin = parse_address("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")?;
 /// let rules = AccountRules::new(PoolRules::default())
-///     .with_account("treasury", AccountScopeId::new(137, admin), vec![Destination::Anything]);
+///     .with_account("treasury", AccountScopeId::new(137, admin), vec![SendRule::Anything]);
 ///
 /// let account = rules.account("treasury").unwrap();
 /// assert_eq!(account.as_str(), "eip155:137:0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed");
@@ -59,7 +61,7 @@ pub struct AccountRules {
 struct NamedAccount {
     name: String,
     scope: AccountScopeId,
-    destinations: Vec<Destination>,
+    may_send: SendRules,
 }
 
 impl AccountRules {
@@ -74,9 +76,10 @@ impl AccountRules {
         mut self,
         name: impl Into<String>,
         scope: AccountScopeId,
-        destinations: Vec<Destination>,
+        may_send: Vec<SendRule>,
     ) -> Self {
-        self.accounts.push(NamedAccount { name: name.into(), scope, destinations });
+        let may_send = SendRules::new(may_send);
+        self.accounts.push(NamedAccount { name: name.into(), scope, may_send });
         self
     }
 
@@ -101,7 +104,7 @@ impl AccountRules {
 
     /// Whether an account may send any call.
     pub(crate) fn sends_from(&self, account: &ServiceId) -> bool {
-        self.of_service(account).is_some_and(|sender| !sender.destinations.is_empty())
+        self.of_service(account).is_some_and(|sender| !sender.may_send.is_empty())
     }
 
     fn unknown(&self, account: &str) -> String {
@@ -131,25 +134,51 @@ impl CallRules for AccountRules {
 
     fn may_be_sent(&self, account: &ServiceId, call: &Call) -> Result<(), String> {
         let sender = self.of_service(account).ok_or_else(|| self.unknown(account.as_str()))?;
-        let to = call.to.as_deref().map(parse_address).transpose();
-        let to = to.map_err(|error| error.to_string())?;
-        if sender.destinations.iter().any(|destination| destination.allows(to, &call.data)) {
-            return Ok(());
-        }
         let name = &sender.name;
-        let what = match &call.to {
-            Some(to) => format!("this to {to}"),
-            None => "the creation of a contract".to_owned(),
-        };
-        Err(format!(
-            "the gas admin {name} may not send {what}; have the operator add it to \
-             gas_admins.{name}.destinations"
-        ))
+        sender.may_send.check(call).map_err(|what| {
+            format!(
+                "the gas admin {name} may not send {what}; have the operator add it to \
+                 gas_admins.{name}.may_send"
+            )
+        })
+    }
+
+    fn check_token_rules(&self, rules: &[String]) -> Result<(), String> {
+        let rules = SendRules::parse(rules)?;
+        if rules.is_empty() {
+            return Err("it allows nothing; add what may be sent, or * for everything".to_owned());
+        }
+        Ok(())
+    }
+
+    fn day_limits(
+        &self,
+        account: &ServiceId,
+        token: &TokenRules,
+        call: &Call,
+    ) -> Result<Vec<DayLimit>, String> {
+        self.may_be_sent(account, call)?;
+        let own = self.of_service(account).and_then(|sender| sender.may_send.per_day());
+        let of_account =
+            own.map(|limit| DayLimit::new(Payer::Account(account.to_string()), &limit));
+        Ok(of_account.into_iter().chain(token_limit(token, call)?).collect())
     }
 
     fn decode(&self, abi: &[String], logs: &[EventLog]) -> Vec<Option<Decoded>> {
         declarations::decode_events(abi, logs)
     }
+}
+
+/// The limit of a token for a day, if it may request this call. A token without rules may request any.
+fn token_limit(token: &TokenRules, call: &Call) -> Result<Option<DayLimit>, String> {
+    if token.may_send.is_empty() {
+        return Ok(None);
+    }
+    let rules = SendRules::parse(&token.may_send)?;
+    rules.check(call).map_err(|what| {
+        format!("the token may not send {what}; have the operator create a token that may")
+    })?;
+    Ok(rules.per_day().map(|limit| DayLimit::new(Payer::Token(token.id.clone()), &limit)))
 }
 
 #[cfg(test)]
@@ -180,7 +209,7 @@ mod tests {
         };
         assert_eq!(sent("rewards", OTHER), Ok(()));
         let error = sent("rewards", TREASURY).unwrap_err();
-        assert!(error.contains("gas_admins.rewards.destinations"), "{error}");
+        assert!(error.contains("gas_admins.rewards.may_send"), "{error}");
         assert!(sent("treasury", OTHER).is_err());
     }
 

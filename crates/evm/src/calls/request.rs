@@ -30,6 +30,7 @@ pub(super) fn call(
         deadline: request.deadline.map(Timestamp::as_micros),
         label: request.label.as_deref().map(label).transpose()?,
         abi,
+        day_limits: Vec::new(),
     })
 }
 
@@ -114,6 +115,7 @@ mod tests {
             deadline: Some(1_700_000_000_000_007),
             label: Some("invoice 17".to_owned()),
             abi: vec!["error E(bool)".to_owned()],
+            day_limits: Vec::new(),
         };
         assert_eq!(canonical(&request), Ok(expected));
     }

@@ -62,6 +62,7 @@ mod tests {
             amount: String::new(),
             call: None,
             cancel_requested,
+            speed_up_at: None,
             is_restored: false,
             nonce: nonce.map(|outcome| AssignedNonce {
                 nonce: 7,

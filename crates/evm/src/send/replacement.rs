@@ -35,7 +35,8 @@ impl SendAttempt<'_> {
             return self.store_replacement(changed).await;
         }
         // Without a price, the stored transaction is sent.
-        let urgency = if self.is_pending_too_long(best) { Urgency::Late } else { Urgency::Usual };
+        let is_late = self.is_pending_too_long(best) || self.payment.must_speed_up(best);
+        let urgency = if is_late { Urgency::Late } else { Urgency::Usual };
         let Ok(quote) = self.quote_for(urgency).await else { return Ok(best.signed.clone()) };
         if let Some(replacement) = self.replacement(assigned, best, &quote, cap).await? {
             return self.store_replacement(replacement).await;
@@ -71,7 +72,8 @@ impl SendAttempt<'_> {
         quote: &GasQuote,
         cap: GasPrice,
     ) -> SendResult<Option<NewSignedTransaction>> {
-        let needs_higher_fees = is_too_low(best, quote)
+        let needs_higher_fees = self.payment.must_speed_up(best)
+            || is_too_low(best, quote)
             || (self.is_pending_too_long(best) && bids_less(&best.signed, &Bid::new(quote, cap)));
         if !needs_higher_fees {
             return Ok(None);

@@ -57,6 +57,7 @@ impl SendAttempt<'_> {
         let lately = assigned.best().is_some_and(|best| {
             best.sent_at.is_some()
                 && best.last_error.is_none()
+                && !self.payment.must_speed_up(best)
                 && !self.context.is_pending_too_long(best.signed.hash)
         });
         let is_first_attempt = self.batch.attempt_id.attempt == 1;

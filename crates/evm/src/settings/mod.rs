@@ -6,7 +6,7 @@ use grid_batch_settings::{
     ConfigError, GivenValue, Setting, SettingValue, SettingValues, settings,
 };
 
-use crate::destination::Destination;
+use crate::send_rules::SendRule;
 
 pub use key_source::{KeySource, PasswordSource};
 
@@ -72,7 +72,7 @@ settings! {
     }
 }
 
-impl SettingValue for Destination {
+impl SettingValue for SendRule {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()
     }
@@ -93,10 +93,11 @@ settings! {
         pub password: Vec<(String, PasswordSource)> = text("") => SettingValues::get_entries,
         /// What the gas admin may send beside withdrawals: an address, an address with a function such as
         /// 0x…/0xa9059cbb, create for new contracts, or * for everything; other transactions are refused with 403.
+        /// With 5ether/day, its transactions transfer at most so many coins in 24 hours; others are refused with 429.
         ///
         /// Leave it empty for a gas admin of withdrawals only. Clients with the scope for withdrawals may request what
-        /// it allows, and no limit of a pool applies to it.
-        pub destinations: Vec<(String, Vec<Destination>)> = list("").equal() => SettingValues::get_entries,
+        /// it and their token allow, and no limit of a pool applies to it.
+        pub may_send: Vec<(String, Vec<SendRule>)> = list("").equal() => SettingValues::get_entries,
     }
 }
 

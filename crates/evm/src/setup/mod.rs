@@ -45,15 +45,15 @@ fn accounts(
     watched: &[WatchedAccount],
     rules: &PoolRules,
 ) -> Result<AccountRules, EvmSetupError> {
-    let all = &settings.gas_admins.destinations;
+    let all = &settings.gas_admins.may_send;
     let is_unknown = |name: &&String| !watched.iter().any(|admin| admin.name == **name);
     if let Some(name) = all.iter().map(|(name, _)| name).find(is_unknown) {
         return Err(EvmSetupError::UnknownGasAdmin(name.clone()));
     }
     Ok(watched.iter().fold(AccountRules::new(rules.clone()), |calls, admin| {
         let own = all.iter().filter(|(name, _)| *name == admin.name);
-        let destinations = own.flat_map(|(_, destinations)| destinations.clone()).collect();
-        calls.with_account(&admin.name, admin.account.clone(), destinations)
+        let may_send = own.flat_map(|(_, rules)| rules.clone()).collect();
+        calls.with_account(&admin.name, admin.account.clone(), may_send)
     }))
 }
 

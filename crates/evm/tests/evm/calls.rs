@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use grid_batch_core::batches::LedgerStatus;
 use grid_batch_core::ledger::Outcome;
-use grid_batch_evm::{AccountRules, AccountScopeId, Destination, EvmOptions, parse_address};
+use grid_batch_evm::{AccountRules, AccountScopeId, EvmOptions, SendRule, parse_address};
 use grid_batch_withdrawals::{Call, FinalTransaction, NonceOutcome, WithdrawalId};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn contract() -> String {
 /// The account may send every call.
 fn allow_calls(options: &mut EvmOptions) {
     let account = AccountScopeId::new(31_337, options.signers[0].address());
-    let anything = vec![Destination::Anything];
+    let anything = vec![SendRule::Anything];
     options.calls = AccountRules::default().with_account("admin", account, anything);
 }
 

@@ -135,6 +135,7 @@ impl Harness {
             amount: amount.to_owned(),
             call,
             cancel_requested: false,
+            speed_up_at: None,
             is_restored: false,
             nonce: None,
         };
@@ -144,6 +145,12 @@ impl Harness {
 
     pub fn cancel(&self, id: WithdrawalId) {
         self.store.change(id, |payment| payment.cancel_requested = true);
+    }
+
+    /// Requests that its fees be raised.
+    pub fn speed_up(&self, id: WithdrawalId) {
+        let now = self.clock.now();
+        self.store.change(id, |payment| payment.speed_up_at = Some(now));
     }
 
     pub fn retry(&self, id: WithdrawalId) {

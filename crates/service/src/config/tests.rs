@@ -44,7 +44,7 @@ fn every_setting_can_be_given_in_every_source() {
             ("services.*.unknown_history", _) => ("send", "\"send\""),
             ("pools.*.maximum_payment" | "pools.*.maximum_payments_per_day", _) => ("1", "\"1\""),
             ("pools.*.beneficiaries", _) => ("0x1", "[\"0x1\"]"),
-            ("gas_admins.*.destinations", _) => ("*", "[\"*\"]"),
+            ("gas_admins.*.may_send", _) => ("*", "[\"*\"]"),
             ("gas_admins.*.key", _) => ("b", "\"b\""),
             ("gas_admins.*.password" | "pools.*.gas_admin", _) => continue,
             ("http.allowed_origins", _) => ("https://a", "[\"https://a\"]"),

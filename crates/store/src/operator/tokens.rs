@@ -121,10 +121,12 @@ fn revoke(connection: &mut Connection, id: TokenId, now: Timestamp) -> Result<bo
 fn described(token: &NewToken) -> String {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let (name, scopes, services) = (&token.name, scopes.join(", "), token.services.join(" "));
-    match token.expires_at {
-        Some(at) => format!("{name}: {scopes} for {services} until {}", at.rfc3339()),
-        None => format!("{name}: {scopes} for {services}"),
-    }
+    let sends = match token.may_send.as_slice() {
+        [] => String::new(),
+        rules => format!(", sends {}", rules.join(" ")),
+    };
+    let until = token.expires_at.map(|at| format!(" until {}", at.rfc3339())).unwrap_or_default();
+    format!("{name}: {scopes} for {services}{sends}{until}")
 }
 
 fn insert(connection: &mut Connection, record: &TokenRecord) -> Result<bool, StoreError> {
@@ -134,12 +136,13 @@ fn insert(connection: &mut Connection, record: &TokenRecord) -> Result<bool, Sto
         .bytes("secret_hash", [record.secret_hash.as_slice()])
         .text("scopes", [record.scopes.as_str()])
         .text("service_names", [record.services.as_str()])
+        .text("may_send", [record.may_send.as_str()])
         .long("created_at", [record.created_at])
         .optional_long("expires_at", [record.expires_at]);
     let statement = Statement::new(
         "-- insert_token
-         insert into tokens (token_id, name, secret_hash, scopes, services, created_at, expires_at)
-         select x.token_id, x.name, x.secret_hash, x.scopes, x.service_names, x.created_at, x.expires_at
+         insert into tokens (token_id, name, secret_hash, scopes, services, may_send, created_at, expires_at)
+         select x.token_id, x.name, x.secret_hash, x.scopes, x.service_names, x.may_send, x.created_at, x.expires_at
          from {x} where true
          on conflict do nothing",
     )
@@ -159,6 +162,7 @@ struct TokenRecord {
     expires_at: Option<i64>,
     last_used_at: Option<i64>,
     revoked_at: Option<i64>,
+    may_send: String,
 }
 
 impl TokenRecord {
@@ -174,6 +178,7 @@ impl TokenRecord {
             expires_at: token.expires_at.map(Timestamp::as_micros),
             last_used_at: None,
             revoked_at: None,
+            may_send: token.may_send.join(" "),
         }
     }
 
@@ -186,6 +191,7 @@ impl TokenRecord {
             secret_hash: self.secret_hash.try_into().map_err(corrupt)?,
             scopes: scopes.collect::<Result<_, _>>().map_err(StoreError::corrupt)?,
             services: self.services.split(' ').map(str::to_owned).collect(),
+            may_send: self.may_send.split_whitespace().map(str::to_owned).collect(),
             expires_at: time(self.expires_at),
         };
         Ok(StoredToken {

@@ -11,6 +11,7 @@ pub(super) fn use_tokens(store: &Store) {
         secret_hash: [2; 32],
         scopes: [AccessScope::Read].into(),
         services: vec!["*".to_owned()],
+        may_send: Vec::new(),
         expires_at: None,
     };
     assert!(store.create_token(&token, &OperatorRequest::program()).unwrap());

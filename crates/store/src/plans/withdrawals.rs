@@ -127,6 +127,7 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     sign_ahead(claims, &accounts[3..4]);
 
     let id = store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap().withdrawal_id;
+    store.speed_up_withdrawal(&id, &OperatorRequest::program()).unwrap();
     store.cancel_withdrawal(&id, &OperatorRequest::program()).unwrap();
     store.close_nonce(&attempt.service_id, nonce, &NonceOutcome::Cancelled).unwrap();
     let event = Event::Outcome { attempt: 1, outcome: Outcome::Rejected };

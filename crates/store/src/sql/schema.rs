@@ -381,6 +381,7 @@ table! {
         expires_at -> Nullable<BigInt>,
         last_used_at -> Nullable<BigInt>,
         revoked_at -> Nullable<BigInt>,
+        may_send -> Text,
     }
 }
 

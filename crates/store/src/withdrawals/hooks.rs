@@ -8,9 +8,11 @@ use grid_batch_core::events::EventWithdrawal;
 use grid_batch_core::operators::{ActionOutcome, OperatorAction};
 use grid_batch_core::queue::Ahead;
 use grid_batch_core::{Hex, ItemId, ServiceId, Timestamp};
-use grid_batch_withdrawals::{Amount, WithdrawalId};
+use grid_batch_withdrawals::{Amount, Call, WithdrawalId};
 
-use super::{nonce_actions, payment_sums::subtract, pool_lanes, schema::withdrawals};
+use super::{
+    nonce_actions, payment_sums::subtract, pool_lanes, rows::read_json, schema::withdrawals,
+};
 use crate::sql::{
     Connection, Rows, Store, StoreError,
     hooks::{BatchHooks, EndedBatch},
@@ -131,8 +133,8 @@ fn end_withdrawals(connection: &mut Connection, ended: &[&EndedBatch]) -> Result
     )
 }
 
-/// Records the failures among withdrawals whose batches have just ended. Their amounts are subtracted from the sums of
-/// their pools, and they become the last failures of these.
+/// Records the failures among withdrawals whose batches have just ended. Their amounts are subtracted from the sums that
+/// they were added to, and those from pools become the last failures of these.
 fn record_failures(
     connection: &mut Connection,
     ended: &[&EndedBatch],
@@ -150,10 +152,13 @@ fn record_failures(
     let mut counted = Vec::new();
     for row in &failed {
         if let Some(step) = row.counted_at {
-            counted.push(((row.pool.as_str(), step), row.amount()?));
+            let amount = row.amount()?;
+            counted.extend(row.payers()?.into_iter().map(|key| ((key, step), amount.clone())));
         }
     }
-    subtract(connection, &counted)?;
+    let subtracted: Vec<_> =
+        counted.iter().map(|((key, step), sum)| ((key.as_str(), *step), sum.clone())).collect();
+    subtract(connection, &subtracted)?;
     mark_not_counted(connection, &failed)?;
     write_last_failures(connection, &failed, now)
 }
@@ -164,8 +169,10 @@ fn failed_withdrawals(
 ) -> Result<Vec<FailedWithdrawalRow>, StoreError> {
     connection.load_rows(
         "-- failed_withdrawals
-         select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at
-         from {x} join withdrawals w on w.batch_seq = x.batch_seq and w.call is null",
+         select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at,
+             w.call is not null as is_call, case when w.counted_at is not null then w.call end as counted_call
+         from {x} join withdrawals w on w.batch_seq = x.batch_seq
+         where w.call is null or w.counted_at is not null",
         Rows::default().long("batch_seq", batches.iter().copied()),
     )
 }
@@ -187,9 +194,13 @@ fn write_last_failures(
     failed: &[FailedWithdrawalRow],
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    let from_pools = failed.iter().filter(|row| !row.is_call);
     // There is one row per pool, because a statement may change a row only once.
     let last: BTreeMap<(&str, &str), &FailedWithdrawalRow> =
-        failed.iter().map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
+        from_pools.map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
+    if last.is_empty() {
+        return Ok(());
+    }
     connection.execute_rows(
         "-- write_last_failures
          insert into last_failures (service_id, pool, withdrawal_seq, batch_seq, failed_at)
@@ -215,10 +226,19 @@ result_row! {
         pool: String,
         amount: String,
         counted_at: Option<i64>,
+        is_call: bool,
+        counted_call: Option<String>,
     }
 }
 
 impl FailedWithdrawalRow {
+    /// The keys of what its amount was counted for.
+    fn payers(&self) -> Result<Vec<String>, StoreError> {
+        let Some(call) = &self.counted_call else { return Ok(vec![self.pool.clone()]) };
+        let call: Call = read_json(call)?;
+        Ok(call.day_limits.iter().map(|limit| limit.payer.key().into_owned()).collect())
+    }
+
     fn amount(&self) -> Result<Amount, StoreError> {
         self.amount.parse().map_err(StoreError::corrupt)
     }

@@ -1,25 +1,28 @@
-//! The amounts that were scheduled from each pool, in steps of ten minutes, so that the sum of a day is read from few
-//! rows, however many withdrawals there were.
+//! The amounts that were scheduled for each payer, in steps of ten minutes, so that the sum of a day is read from few
+//! rows, however many payments there were. The column `pool` has the key of the payer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{
-    Amount, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError, PaymentLimits,
+    Amount, CountedPayment, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError,
 };
 
 use crate::sql::{Connection, Rows, Statement, StoreError, claim_handle::micros};
 
-/// The sums of some pools. Those of the present step are locked until the end of the
+/// The sums of some payers. Those of the present step are locked until the end of the
 /// transaction.
 pub(crate) struct PaymentSums {
     step: i64,
-    pools: BTreeMap<String, PoolSum>,
+    payers: BTreeMap<String, PayerSum>,
 }
 
 #[derive(Default)]
-struct PoolSum {
-    /// The sum of the steps before the present one, if the pool has a limit for a day.
+struct PayerSum {
+    /// The sum of the steps before the present one, if the payer has a limit for a day.
     earlier: Amount,
     /// The sum of the present step.
     present: Amount,
@@ -27,49 +30,54 @@ struct PoolSum {
 }
 
 impl PaymentSums {
-    /// Reads the sums of these pools.
-    pub(crate) fn lock(
+    /// Reads the sums that these payments are added to.
+    pub(crate) fn lock<'a>(
         connection: &mut Connection,
-        limits: &PaymentLimits,
-        pools: BTreeSet<&str>,
+        counted: impl IntoIterator<Item = &'a CountedPayment>,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let step = step_of(now);
-        let keys: Vec<SumKey<'_>> = pools.iter().map(|pool| (*pool, step)).collect();
+        let payers: BTreeMap<Cow<'_, str>, bool> =
+            counted.into_iter().map(|it| (it.payer.key(), it.per_day.is_some())).collect();
+        let keys: Vec<SumKey<'_>> = payers.keys().map(|payer| (&**payer, step)).collect();
         let mut sums = lock_sums(connection, &keys)?;
         if sums.len() < keys.len() {
             begin_step(connection, &keys, step - micros(PAYMENT_WINDOW))?;
             sums = lock_sums(connection, &keys)?;
         }
-        let of_pool = |((pool, _), present)| (pool, PoolSum { present, ..PoolSum::default() });
-        let mut sums: BTreeMap<String, PoolSum> = sums.into_iter().map(of_pool).collect();
-        let limited: Vec<&str> =
-            pools.into_iter().filter(|pool| limits.day.contains_key(*pool)).collect();
-        for (pool, amount) in sums_since(connection, &limited, step - micros(PAYMENT_WINDOW), step)?
+        let of_payer = |((payer, _), present)| (payer, PayerSum { present, ..PayerSum::default() });
+        let mut sums: BTreeMap<String, PayerSum> = sums.into_iter().map(of_payer).collect();
+        let limited = payers.iter().filter(|(_, is_limited)| **is_limited);
+        let limited: Vec<&str> = limited.map(|(payer, _)| &**payer).collect();
+        for (payer, amount) in
+            sums_since(connection, &limited, step - micros(PAYMENT_WINDOW), step)?
         {
-            let sum = sums.entry(pool).or_default();
+            let sum = sums.entry(payer).or_default();
             sum.earlier = sum.earlier.plus(&amount);
         }
-        Ok(Self { step, pools: sums })
+        Ok(Self { step, payers: sums })
     }
 
-    /// Refuses an amount that the limits of its pool do not allow.
+    /// Refuses an amount that exceeds the limit of one of its payers.
     pub(crate) fn check(
         &self,
-        limits: &PaymentLimits,
-        pool: &str,
+        counted: &[CountedPayment],
         amount: &Amount,
     ) -> Result<(), PaymentLimitError> {
-        limits.check_payment(pool, amount)?;
-        let scheduled = self.pools.get(pool).map(|sum| sum.earlier.plus(&sum.present));
-        limits.check_day(pool, amount, &scheduled.unwrap_or_default())
+        counted.iter().try_for_each(|counted| {
+            let sum = self.payers.get(&*counted.payer.key());
+            let scheduled = sum.map(|sum| sum.earlier.plus(&sum.present)).unwrap_or_default();
+            counted.check_day(amount, &scheduled)
+        })
     }
 
-    /// Adds an amount to the sum of its pool.
-    pub(crate) fn add(&mut self, pool: &str, amount: &Amount) {
-        let sum = self.pools.entry(pool.to_owned()).or_default();
-        sum.present = sum.present.plus(amount);
-        sum.has_changed = true;
+    /// Adds an amount to the sums of its payers.
+    pub(crate) fn add(&mut self, counted: &[CountedPayment], amount: &Amount) {
+        for counted in counted {
+            let sum = self.payers.entry(counted.payer.key().into_owned()).or_default();
+            sum.present = sum.present.plus(amount);
+            sum.has_changed = true;
+        }
     }
 
     /// The step in which the amounts are counted.
@@ -79,8 +87,8 @@ impl PaymentSums {
 
     /// Stores the sums that have changed.
     pub(crate) fn write(&self, connection: &mut Connection) -> Result<(), StoreError> {
-        let changed = self.pools.iter().filter(|(_, sum)| sum.has_changed);
-        let sums = changed.map(|(pool, sum)| ((pool.clone(), self.step), sum.present.clone()));
+        let changed = self.payers.iter().filter(|(_, sum)| sum.has_changed);
+        let sums = changed.map(|(payer, sum)| ((payer.clone(), self.step), sum.present.clone()));
         update_sums(connection, &sums.collect())
     }
 }
@@ -121,7 +129,7 @@ pub(super) fn subtract(
     update_sums(connection, &sums)
 }
 
-/// A pool and the start of a step.
+/// The key of a payer and the start of a step.
 type SumKey<'a> = (&'a str, i64);
 
 /// The owned form of a `SumKey`, as it is read.
@@ -178,7 +186,7 @@ fn update_sums(
 }
 
 /// Stores the sums of a step that has just begun, unless another transaction has done so, and removes expired sums of
-/// the same pools.
+/// the same payers.
 fn begin_step(
     connection: &mut Connection,
     keys: &[SumKey<'_>],

@@ -25,7 +25,8 @@ use crate::sql::{
 /// The columns of a [`WithdrawalRow`], from `withdrawals w`. None of them has the name of a column of batches.
 pub(super) const WITHDRAWAL_COLUMNS: &str = "w.seq as withdrawal_seq, w.withdrawal_id,
     w.service_id as gas_admin, w.kind, w.reward_id, w.pool, w.beneficiary, w.amount, w.generation,
-    w.created_at as scheduled_at, w.cancelled_at, w.idempotency_key, w.list_state, w.call";
+    w.created_at as scheduled_at, w.cancelled_at, w.idempotency_key, w.list_state, w.call,
+    w.speed_up_at";
 
 /// A withdrawal, without its batch.
 #[derive(QueryableByName, Queryable, Selectable)]
@@ -59,6 +60,8 @@ pub(super) struct WithdrawalRow {
     list_state: String,
     #[diesel(sql_type = Nullable<Text>)]
     call: Option<String>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    speed_up_at: Option<i64>,
 }
 
 impl WithdrawalRow {
@@ -339,6 +342,7 @@ impl PaymentRow {
         let Self { withdrawal, nonce, is_restored } = self;
         let generation = withdrawal.generation()?;
         let cancel_requested = withdrawal.cancelled_at().is_some();
+        let speed_up_at = time(withdrawal.speed_up_at);
         let withdrawal_seq = withdrawal.withdrawal_seq;
         let withdrawal = withdrawal.into_withdrawal()?;
         let latest = nonce.into_nonce(transactions)?;
@@ -350,6 +354,7 @@ impl PaymentRow {
             amount: withdrawal.amount,
             call: withdrawal.call,
             cancel_requested,
+            speed_up_at,
             is_restored,
             nonce: latest.filter(|nonce| counts(nonce, generation)),
         };

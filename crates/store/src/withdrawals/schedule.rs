@@ -1,12 +1,12 @@
 //! Stores withdrawals with their first batches, as far as the limits allow.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use grid_batch_core::batches::{BatchConflict, NewBatch};
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    Amount, PaymentLimitError, PaymentLimits, ScheduleOutcome, Withdrawal, WithdrawalConflict,
-    WithdrawalId,
+    Amount, CountedPayment, PaymentLimitError, PaymentLimits, ScheduleOutcome, Withdrawal,
+    WithdrawalConflict, WithdrawalId,
 };
 
 use super::{
@@ -66,14 +66,14 @@ fn schedule_group(
     let now = store.now();
     let mut created_at = CreatedAtAllocator::reserve(connection, &batches(&pairs), now)?;
     let stored = find_withdrawals(connection, group)?;
-    let paying = group.iter().filter(|withdrawal| withdrawal.call.is_none());
-    let pools: BTreeSet<&str> = paying.map(|withdrawal| withdrawal.pool.as_str()).collect();
+    let counted = group.iter().map(|withdrawal| counted(store, withdrawal));
+    let counted = counted.collect::<Result<Vec<_>, _>>()?;
     let mut limits = ScheduleLimits {
         capacity: Capacity::read_open(connection, &created_at, store.intake_limits)?,
-        sums: PaymentSums::lock(connection, &store.payment_limits, pools, now)?,
+        sums: PaymentSums::lock(connection, counted.iter().flatten(), now)?,
         payments: &store.payment_limits,
     };
-    let (decisions, new) = decide(&pairs, stored, &mut limits)?;
+    let (decisions, new) = decide(&pairs, &counted, stored, &mut limits)?;
     let sums = limits.sums;
     let inserted = insert_dated(store, connection, &batches(new.iter().copied()), &mut created_at)?;
     created_at.release_unused(connection)?;
@@ -148,7 +148,7 @@ fn insert_withdrawals(
             .text("amount", new().map(|w| w.amount.as_str()))
             .long("batch_seq", inserted.iter().map(|(seq, _)| *seq))
             .long("created_at", inserted.iter().map(|(_, created_at)| created_at.as_micros()))
-            .optional_long("counted_at", new().map(|w| w.call.is_none().then_some(counted_at)))
+            .optional_long("counted_at", new().map(|w| is_counted(w).then_some(counted_at)))
             .optional_text("idempotency_key", new().map(|w| w.idempotency_key.as_deref()))
             .optional_text("call", calls.iter().map(Option::as_deref)),
     )
@@ -175,14 +175,15 @@ enum ScheduleDecision {
 /// What to do with each withdrawal, and the pairs to store.
 fn decide<'p>(
     pairs: &'p [Pair<'p>],
+    counted: &[Vec<CountedPayment>],
     stored: Vec<Withdrawal>,
     limits: &mut ScheduleLimits<'_>,
 ) -> Result<(Vec<ScheduleDecision>, Vec<&'p Pair<'p>>), StoreError> {
     let mut known: HashMap<WithdrawalId, Withdrawal> =
         stored.into_iter().map(|withdrawal| (withdrawal.id, withdrawal)).collect();
     let (mut decisions, mut new) = (Vec::new(), Vec::new());
-    for pair in pairs {
-        let decision = decide_one(pair.0, &pair.1, &known, limits)?;
+    for (pair, counted) in pairs.iter().zip(counted) {
+        let decision = decide_one(pair, counted, &known, limits)?;
         if let ScheduleDecision::Store { .. } = decision {
             known.insert(pair.0.id, pair.0.clone());
             new.push(pair);
@@ -193,11 +194,12 @@ fn decide<'p>(
 }
 
 fn decide_one(
-    withdrawal: &Withdrawal,
-    batch: &NewBatch,
+    pair: &Pair<'_>,
+    counted: &[CountedPayment],
     known: &HashMap<WithdrawalId, Withdrawal>,
     limits: &mut ScheduleLimits<'_>,
 ) -> Result<ScheduleDecision, StoreError> {
+    let (withdrawal, batch) = pair;
     match known.get(&withdrawal.id) {
         Some(stored) if has_same_terms(stored, withdrawal) => return Ok(ScheduleDecision::Keep),
         Some(stored) => {
@@ -206,13 +208,15 @@ fn decide_one(
         }
         None => {}
     }
-    if let Err(error) = limits.check_payment(withdrawal)? {
+    let amount = if counted.is_empty() { Amount::default() } else { amount_of(withdrawal)? };
+    let ScheduleLimits { payments, sums, .. } = &*limits;
+    if let Err(error) = check_payment(payments, sums, withdrawal, counted, &amount) {
         return Ok(ScheduleDecision::Refuse(error.into()));
     }
     let ahead = limits.capacity.open(batch.service_id.as_str());
     match limits.capacity.take(batch, false) {
         Ok(()) => {
-            limits.count_payment(withdrawal)?;
+            limits.sums.add(counted, &amount);
             Ok(ScheduleDecision::Store { ahead })
         }
         Err(BatchConflict::QueueFull { service_id, open, limit }) => {
@@ -229,24 +233,31 @@ struct ScheduleLimits<'a> {
     pub(super) payments: &'a PaymentLimits,
 }
 
-impl ScheduleLimits<'_> {
-    fn check_payment(
-        &self,
-        withdrawal: &Withdrawal,
-    ) -> Result<Result<(), PaymentLimitError>, StoreError> {
-        if withdrawal.call.is_some() {
-            return Ok(Ok(()));
-        }
-        let amount = amount_of(withdrawal)?;
-        Ok(self.sums.check(self.payments, &withdrawal.pool, &amount))
+/// Refuses an amount that exceeds the limit of one withdrawal or of a day.
+pub(super) fn check_payment(
+    limits: &PaymentLimits,
+    sums: &PaymentSums,
+    withdrawal: &Withdrawal,
+    counted: &[CountedPayment],
+    amount: &Amount,
+) -> Result<(), PaymentLimitError> {
+    if withdrawal.call.is_none() {
+        limits.check_payment(&withdrawal.pool, amount)?;
     }
+    sums.check(counted, amount)
+}
 
-    fn count_payment(&mut self, withdrawal: &Withdrawal) -> Result<(), StoreError> {
-        if withdrawal.call.is_none() {
-            self.sums.add(&withdrawal.pool, &amount_of(withdrawal)?);
-        }
-        Ok(())
-    }
+/// What the amount of a withdrawal is counted for.
+pub(super) fn counted(
+    store: &Store,
+    withdrawal: &Withdrawal,
+) -> Result<Vec<CountedPayment>, StoreError> {
+    withdrawal.counted(&store.payment_limits).map_err(StoreError::corrupt)
+}
+
+/// Whether its amount is counted for something.
+fn is_counted(withdrawal: &Withdrawal) -> bool {
+    withdrawal.call.as_ref().is_none_or(|call| !call.day_limits.is_empty())
 }
 
 /// The amount of a withdrawal, which is stored as text.
@@ -257,15 +268,20 @@ pub(super) fn amount_of(withdrawal: &Withdrawal) -> Result<Amount, StoreError> {
 /// Whether both are the same withdrawal. The gas admin and the idempotency key may differ, because a pool can get
 /// another gas admin, and the only withdrawal of a member may have been requested with another key.
 fn has_same_terms(stored: &Withdrawal, given: &Withdrawal) -> bool {
-    let Withdrawal { id, kind, reward_id, pool, beneficiary, amount, call, .. } = stored;
-    (id, kind, reward_id, pool, beneficiary, amount, call)
-        == (
-            &given.id,
-            &given.kind,
-            &given.reward_id,
-            &given.pool,
-            &given.beneficiary,
-            &given.amount,
-            &given.call,
-        )
+    let Withdrawal { id, kind, reward_id, pool, beneficiary, amount, .. } = stored;
+    let is_same_call = match (&stored.call, &given.call) {
+        (Some(stored), Some(given)) => stored.has_same_contents_as(given),
+        (None, None) => true,
+        _ => false,
+    };
+    is_same_call
+        && (id, kind, reward_id, pool, beneficiary, amount)
+            == (
+                &given.id,
+                &given.kind,
+                &given.reward_id,
+                &given.pool,
+                &given.beneficiary,
+                &given.amount,
+            )
 }

@@ -32,6 +32,7 @@ table! {
         counted_at -> Nullable<BigInt>,
         idempotency_key -> Nullable<Text>,
         call -> Nullable<Text>,
+        speed_up_at -> Nullable<BigInt>,
     }
 }
 

@@ -5,10 +5,10 @@ use grid_batch_core::batches::{AddOutcome, BatchState};
 use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorVerb};
 use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimitError,
-    PaymentLimits, PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome,
-    UnsettledNonce, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter,
-    WithdrawalId, WithdrawalState, WithdrawalStore,
+    AheadCount, AssignedNonce, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget,
+    PaymentLimitError, PaymentLimits, PoolSum, RetryOutcome, Reward, RewardConflict, RewardId,
+    ScheduleOutcome, SpeedUpOutcome, UnsettledNonce, Withdrawal, WithdrawalConflict,
+    WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore,
 };
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     payment_sums::{PaymentSums, sums_of_day},
     pool_lanes::fill_beside_parked,
     rows::reward_id,
-    schedule::{amount_of, schedule_rest},
+    schedule::{amount_of, check_payment, counted, schedule_rest},
     schema::rewards,
     target_of,
 };
@@ -138,6 +138,32 @@ impl WithdrawalStore for Store {
             Ok(Logged::changed(CancelOutcome::Requested { state }, target, effect))
         };
         Ok(logged(self, request, OperatorVerb::CancelWithdrawal, limit, cancel)?)
+    }
+
+    /// Makes the status of the batch due, so that the adapter notices the request.
+    fn speed_up_withdrawal(
+        &self,
+        id: &WithdrawalId,
+        request: &OperatorRequest,
+    ) -> BatchResult<SpeedUpOutcome> {
+        let limit = Some(LOCK_LIMIT);
+        let speed_up = |connection: &mut Connection| {
+            let Some(details) = lock_withdrawal(connection, id)? else {
+                return Ok(Logged::unchanged(SpeedUpOutcome::NotFound));
+            };
+            let state = WithdrawalState::of(&details);
+            let is_sent = details.nonce.as_ref().is_some_and(is_open_and_sent);
+            if details.batch.progress.state.is_terminal() || !is_sent {
+                return Ok(Logged::unchanged(SpeedUpOutcome::NotSent { state }));
+            }
+            mark_hurried(self, connection, id)?;
+            check_now(connection, &details)?;
+            let state = state.as_str();
+            let effect = ActionEffect::in_words(state, format!("{state}, with higher fees"));
+            let target = target_of(&details.batch.service_id, details.batch.batch_id);
+            Ok(Logged::changed(SpeedUpOutcome::Requested, target, effect))
+        };
+        Ok(logged(self, request, OperatorVerb::SpeedUpWithdrawal, limit, speed_up)?)
     }
 
     fn failed_withdrawals(
@@ -286,23 +312,41 @@ fn mark_cancelled(
     connection.execute(&statement).map(drop)
 }
 
-/// Counts a withdrawal that is retried towards the sums of its pool. Returns the step in which it counts; calls do not
-/// count.
+fn is_open_and_sent(nonce: &AssignedNonce) -> bool {
+    nonce.outcome.is_none() && nonce.best().is_some_and(|best| best.sent_at.is_some())
+}
+
+fn mark_hurried(
+    store: &Store,
+    connection: &mut Connection,
+    id: &WithdrawalId,
+) -> Result<(), StoreError> {
+    let statement = Statement::new(
+        "-- speed_up_withdrawal
+         update withdrawals set speed_up_at = ? where withdrawal_id = ?",
+    )
+    .long(store.now().as_micros())
+    .bytes(id.as_bytes());
+    connection.execute(&statement).map(drop)
+}
+
+/// Counts a withdrawal that is retried towards its sums again. Returns the step in which it counts, if it does.
 fn count_again(
     store: &Store,
     connection: &mut Connection,
     withdrawal: &Withdrawal,
 ) -> Result<Result<Option<i64>, PaymentLimitError>, StoreError> {
-    if withdrawal.call.is_some() {
+    let counted = counted(store, withdrawal)?;
+    if counted.is_empty() {
         return Ok(Ok(None));
     }
-    let (limits, pool) = (&store.payment_limits, withdrawal.pool.as_str());
-    let mut sums = PaymentSums::lock(connection, limits, [pool].into(), store.now())?;
+    let mut sums = PaymentSums::lock(connection, &counted, store.now())?;
     let amount = amount_of(withdrawal)?;
-    if let Err(error) = sums.check(limits, pool, &amount) {
+    let limits = &store.payment_limits;
+    if let Err(error) = check_payment(limits, &sums, withdrawal, &counted, &amount) {
         return Ok(Err(error));
     }
-    sums.add(pool, &amount);
+    sums.add(&counted, &amount);
     sums.write(connection)?;
     Ok(Ok(Some(sums.step())))
 }
@@ -318,6 +362,7 @@ fn start_generation(
         "-- start_generation
          update withdrawals as w
          set generation = x.generation, batch_seq = x.batch_seq, cancelled_at = null,
+             speed_up_at = null,
              list_state = 'OPEN', counted_at = x.counted_at
          from {x} where w.withdrawal_id = x.withdrawal_id",
         Rows::default()

@@ -31,6 +31,7 @@ fn token(name: &str) -> NewToken {
         secret_hash: [2; 32],
         scopes: [AccessScope::Read].into(),
         services: vec!["*".to_owned()],
+        may_send: Vec::new(),
         expires_at: None,
     }
 }

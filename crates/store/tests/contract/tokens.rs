@@ -18,6 +18,7 @@ fn token(number: u8, name: &str) -> NewToken {
         secret_hash: [number; 32],
         scopes: [AccessScope::Submit, AccessScope::Operate].into(),
         services: vec!["a::b".to_owned(), "c*".to_owned()],
+        may_send: vec!["0xaa/0xa9059cbb".to_owned(), "5ether/day".to_owned()],
         expires_at: None,
     }
 }

@@ -1,7 +1,7 @@
 use grid_batch_core::batches::{AddOutcome, BatchState};
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    CancelOutcome, PaymentLimitError, RetryOutcome, Reward, RewardConflict, RewardId,
+    CancelOutcome, Payer, PaymentLimitError, RetryOutcome, Reward, RewardConflict, RewardId,
     ScheduleOutcome, Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalId,
     WithdrawalKind, WithdrawalRules,
     mocks::{MockWithdrawalRules, MockWithdrawalStore},
@@ -150,8 +150,8 @@ fn conflict_of_the_store_is_reported_with_a_link() {
 
 fn day_limit() -> PaymentLimitError {
     let amount = |text: &str| text.parse().unwrap();
-    let (pool, limit, left) = ("p".to_owned(), amount("9"), amount("3"));
-    PaymentLimitError::Day { pool, amount: amount("4"), limit, left }
+    let (payer, limit, left) = (Payer::Pool("p".to_owned()), amount("9"), amount("3"));
+    PaymentLimitError::Day { payer, amount: amount("4"), limit, left }
 }
 
 #[test]

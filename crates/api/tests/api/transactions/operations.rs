@@ -1,14 +1,14 @@
 use grid_batch_core::batches::BatchState;
 use grid_batch_core::operators::OperatorRequest;
 use grid_batch_withdrawals::{
-    CancelOutcome, RetryOutcome, WithdrawalId, mocks::MockWithdrawalStore,
+    CancelOutcome, RetryOutcome, SpeedUpOutcome, WithdrawalId, mocks::MockWithdrawalStore,
 };
 use serde_json::json;
 
 use super::test_calls::{ID, REASON, details, path_of, server, store_with, withdrawal};
 use crate::mock_stores::{assert_error, details_of, unavailable};
 
-const OPERATIONS: [&str; 2] = ["cancel", "retry"];
+const OPERATIONS: [&str; 3] = ["cancel", "retry", "speed_up"];
 
 fn is_of_the_test(id: &WithdrawalId, request: &OperatorRequest) -> bool {
     *id == ID && request.reason.as_deref() == Some("a test")
@@ -27,6 +27,19 @@ fn cancellation_is_requested() {
     let json = response.json();
     assert_eq!((response.status, &json["id"]), (202, &json!(ID.to_string())), "{json}");
     assert_eq!(json["state"], "scheduled");
+}
+
+#[test]
+fn higher_fees_are_requested() {
+    let mut store = store_with(details(ID, BatchState::Pending));
+    store
+        .expect_speed_up_withdrawal()
+        .times(1)
+        .withf(is_of_the_test)
+        .returning(|_, _| Ok(SpeedUpOutcome::Requested));
+    let response = server(store).post(&format!("{}/speed_up", path_of(ID)), REASON);
+    let json = response.json();
+    assert_eq!((response.status, &json["id"]), (202, &json!(ID.to_string())), "{json}");
 }
 
 #[test]
@@ -52,9 +65,13 @@ fn operations_report_what_the_store_refuses() {
     store
         .expect_cancel_withdrawal()
         .returning(move |_, _| Ok(CancelOutcome::AlreadyEnded { state: state.into() }));
+    store
+        .expect_speed_up_withdrawal()
+        .returning(move |_, _| Ok(SpeedUpOutcome::NotSent { state: state.into() }));
     let server = server(store);
     for (operation, message) in [
         ("retry", "only a failed transaction can be retried; this one is executed"),
+        ("speed_up", "the transaction has no transaction that waits to be mined: it is executed"),
         ("cancel", "the transaction has ended and cannot be cancelled: it is executed"),
     ] {
         let refused = server.post(&format!("{}/{operation}", path_of(ID)), REASON);
@@ -68,6 +85,7 @@ fn assert_not_found(store: MockWithdrawalStore, path: &str) {
     let mut store = store;
     store.expect_retry_withdrawal().never();
     store.expect_cancel_withdrawal().never();
+    store.expect_speed_up_withdrawal().never();
     let server = server(store);
     for operation in OPERATIONS {
         assert_error(&server.post(&format!("{path}/{operation}"), REASON), (404, 1025));
@@ -83,8 +101,10 @@ fn operations_find_only_transactions() {
 
 #[test]
 fn operations_on_withdrawals_find_no_transaction() {
-    let path = format!("/withdrawals/{ID}");
-    assert_not_found(store_with(details(ID, BatchState::New)), &path);
+    let server = server(store_with(details(ID, BatchState::New)));
+    for operation in ["cancel", "retry"] {
+        assert_error(&server.post(&format!("/withdrawals/{ID}/{operation}"), REASON), (404, 1025));
+    }
 }
 
 #[test]
@@ -102,6 +122,7 @@ fn failed_operations_are_reported() {
     let mut store = store_with(details(ID, BatchState::Invalid));
     store.expect_retry_withdrawal().returning(|_, _| unavailable());
     store.expect_cancel_withdrawal().returning(|_, _| unavailable());
+    store.expect_speed_up_withdrawal().returning(|_, _| unavailable());
     let server = server(store);
     for operation in OPERATIONS {
         let path = format!("{}/{operation}", path_of(ID));

@@ -37,9 +37,9 @@ pub fn addresses() -> MockCallRules {
 pub fn rules() -> MockCallRules {
     let mut rules = addresses();
     rules.expect_call().returning(|_, request| Ok(canonical(request)));
-    rules.expect_may_be_sent().returning(|_, call| match call.to.as_deref() {
+    rules.expect_day_limits().returning(|_, _, call| match call.to.as_deref() {
         Some("0xforbidden") => Err("not there".to_owned()),
-        _ => Ok(()),
+        _ => Ok(Vec::new()),
     });
     rules
 }
@@ -54,6 +54,7 @@ fn canonical(request: &CallRequest) -> Call {
         deadline: request.deadline.map(Timestamp::as_micros),
         label: request.label.clone(),
         abi: request.abi.clone(),
+        day_limits: Vec::new(),
     }
 }
 

@@ -55,11 +55,31 @@ impl Retries {
             let Err(ClientError::Busy { retry_after, .. }) = &answer else { return answer };
             let pause = retry_after.unwrap_or(Self::PAUSES.whole_delay(failures));
             let wait = pause.clamp(Self::PAUSES.first, Self::PAUSES.longest);
-            if wait > self.left() {
+            // A server that asks for more time than there is, as after the limit of a day, is not asked again.
+            if pause.max(wait) > self.left() {
                 return answer;
             }
             thread::sleep(wait);
             failures += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use grid_batch_client::Problem;
+
+    use super::*;
+
+    #[test]
+    fn longer_pause_than_the_time_that_is_left_ends_it() {
+        let mut requests = 0;
+        let answer: Result<(), _> = Retries::until(Duration::from_secs(300)).run(|| {
+            requests += 1;
+            let problem = Problem { code: Some(1042), text: "the limit of the day".to_owned() };
+            Err(ClientError::Busy { problem, retry_after: Some(Duration::from_secs(600)) })
+        });
+        assert!(answer.is_err());
+        assert_eq!(requests, 1);
     }
 }

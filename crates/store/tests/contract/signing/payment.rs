@@ -23,6 +23,7 @@ fn payment_matches_the_withdrawal(db: &Database) {
         amount: "1001".to_owned(),
         call: None,
         cancel_requested: false,
+        speed_up_at: None,
         is_restored: false,
         nonce: None,
     };

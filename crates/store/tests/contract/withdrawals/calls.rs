@@ -6,8 +6,9 @@ use grid_batch_core::batches::{BatchState, LedgerStatus};
 use grid_batch_core::events::{EventFilter, EventPosition, EventStore};
 use grid_batch_core::queries::{BatchQueryStore, BatchSelection, PageOrder};
 use grid_batch_withdrawals::{
-    Call, ClosedNonce, EventLog, FailedFilter, FinalTransaction, NonceOutcome, ScheduleOutcome,
-    SigningStore, Terms, Withdrawal, WithdrawalConflict, WithdrawalEnd, WithdrawalFilter,
+    Call, ClosedNonce, DayLimit, EventLog, FailedFilter, FinalTransaction, NonceOutcome, Payer,
+    Payment, PaymentLimitError, RetryOutcome, ScheduleOutcome, SigningStore, SpeedUpOutcome, Terms,
+    Withdrawal, WithdrawalConflict, WithdrawalEnd, WithdrawalFilter, WithdrawalState,
     WithdrawalStore,
 };
 
@@ -21,6 +22,10 @@ on_both! {
     calls_take_their_turns_among_withdrawals,
     result_of_a_call_is_stored_with_its_events,
     failed_call_is_retried_without_payment_limits,
+    value_counts_towards_every_limit_of_a_call,
+    failed_call_counts_no_more_and_its_retry_does,
+    repeated_call_may_have_other_limits,
+    only_a_sent_call_is_sped_up,
     unpaid_calls_are_found_by_what_they_do,
     event_of_a_call_names_it,
 }
@@ -35,6 +40,7 @@ fn call(data: &str) -> Call {
         deadline: Some(1_700_000_000_000_000),
         label: Some("order 7".to_owned()),
         abi: vec!["event Paid(address)".to_owned()],
+        day_limits: Vec::new(),
     }
 }
 
@@ -155,6 +161,90 @@ fn failed_call_is_retried_without_payment_limits(db: &Database) {
     let details = store.details_of(1);
     assert_eq!((details.generation, details.batch.progress.state), (2, BatchState::New));
     assert_eq!(details.withdrawal.call, Some(call("0x01")));
+}
+
+/// Two limits: of the account, and of the token that requests the call.
+fn limited(data: &str, value: &str, of_account: &str, of_token: &str) -> Call {
+    let limit = |payer, per_day: &str| DayLimit::new(payer, &per_day.parse().unwrap());
+    let day_limits = vec![
+        limit(Payer::Account(ACCOUNT.to_owned()), of_account),
+        limit(Payer::Token("ab".to_owned()), of_token),
+    ];
+    Call { value: value.to_owned(), day_limits, ..call(data) }
+}
+
+/// Who has how much left, if a call is refused.
+fn refusal(store: &TestStore, number: u128, call: Call) -> Option<(Payer, String)> {
+    match store.schedule(&[stored_call(number, call)]).unwrap().remove(0) {
+        Ok(_) => None,
+        Err(WithdrawalConflict::PaymentLimit(PaymentLimitError::Day { payer, left, .. })) => {
+            Some((payer, left.to_string()))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn value_counts_towards_every_limit_of_a_call(db: &Database) {
+    let store = db.open();
+    let (account, token) = (Payer::Account(ACCOUNT.to_owned()), Payer::Token("ab".to_owned()));
+    assert_eq!(refusal(&store, 1, limited("0x01", "6", "10", "7")), None);
+    assert_eq!(refusal(&store, 2, limited("0x02", "2", "10", "7")), Some((token, "1".to_owned())));
+    assert_eq!(
+        refusal(&store, 3, limited("0x03", "5", "10", "99")),
+        Some((account, "4".to_owned()))
+    );
+    // What was refused is not counted.
+    assert_eq!(refusal(&store, 4, limited("0x04", "1", "10", "7")), None);
+    // Without a limit, and without value, nothing is refused.
+    assert_eq!(refusal(&store, 5, call("0x05")), None);
+    assert_eq!(refusal(&store, 6, limited("0x06", "0", "10", "7")), None);
+    db.later(25 * 3_600);
+    assert_eq!(refusal(&store, 7, limited("0x07", "7", "10", "7")), None);
+}
+
+fn failed_call_counts_no_more_and_its_retry_does(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[stored_call(1, limited("0x01", "6", "10", "7"))]);
+    store.reject(&store.take_one(ACCOUNT), "it would fail");
+    assert_eq!(refusal(&store, 2, limited("0x02", "7", "10", "7")), None);
+    let retried = store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
+    assert!(matches!(retried, RetryOutcome::PaymentLimit(_)), "{retried:?}");
+    store.reject(&store.take_one(ACCOUNT), "it would fail");
+    let retried = store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
+    assert_eq!(retried, RetryOutcome::Scheduled { generation: 2 });
+    assert!(refusal(&store, 3, limited("0x03", "2", "10", "7")).is_some());
+}
+
+fn repeated_call_may_have_other_limits(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[stored_call(1, limited("0x01", "6", "10", "7"))]);
+    for same in [limited("0x01", "6", "9", "6"), Call { value: "6".to_owned(), ..call("0x01") }] {
+        assert_eq!(store.schedule(&[stored_call(1, same)]).unwrap(), [KNOWN]);
+    }
+}
+
+fn only_a_sent_call_is_sped_up(db: &Database) {
+    let store = db.open();
+    let speed_up = || store.speed_up_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
+    assert_eq!(speed_up(), SpeedUpOutcome::NotFound);
+    store.schedule_all(&[stored_call(1, call("0x01"))]);
+    let state = WithdrawalState::Scheduled;
+    assert_eq!(speed_up(), SpeedUpOutcome::NotSent { state });
+    let taken = store.take_one(ACCOUNT);
+    let signed = store.sign(&taken, 0).unwrap();
+    assert!(matches!(speed_up(), SpeedUpOutcome::NotSent { .. }));
+    store.mark_sent(&signed.signed.hash, None).unwrap();
+    db.later(1);
+    assert_eq!(speed_up(), SpeedUpOutcome::Requested);
+    let payment = || store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();
+    let is_due =
+        |payment: Payment| payment.must_speed_up(payment.open_nonce().unwrap().best().unwrap());
+    assert!(is_due(payment()));
+    db.later(1);
+    store.mark_sent(&signed.signed.hash, None).unwrap();
+    assert!(!is_due(payment()), "once for each request");
+    store.accept_and(&taken, LedgerStatus::Committed);
+    assert!(matches!(speed_up(), SpeedUpOutcome::NotSent { .. }));
 }
 
 fn unpaid_calls_are_found_by_what_they_do(db: &Database) {
