@@ -118,7 +118,7 @@ impl Evm {
         let (scope, nonce, admin) = (account.scope, assigned.nonce, account.address());
         let Some(hash) = account.find_nonce_user(assigned).await? else {
             let note =
-                format!("nonce {nonce} is used, but no node shows a receipt of this withdrawal");
+                format!("nonce {nonce} is used, but no node shows a receipt of its transaction");
             self.note(scope, assigned, Some(note)).await?;
             return Ok(NOT_REPORTED);
         };
@@ -136,7 +136,7 @@ impl Evm {
             "nonce {nonce} of {admin} was used by {hash}, which was not signed by this server"
         );
         if assigned.foreign_hash != Some(hash.into()) {
-            warn!(service:% = scope, note = note.as_str(); "a transaction that is not stored used the nonce of a withdrawal");
+            warn!(service:% = scope, note = note.as_str(); "a transaction that is not stored used an assigned nonce");
             self.context.store.record_foreign_use(scope.service_id(), nonce, hash.into()).await?;
         }
         self.note(scope, assigned, Some(note)).await?;
@@ -190,7 +190,9 @@ impl Evm {
                     service:% = scope, nonce, note = note.as_str();
                     "an operator has to decide whether a withdrawal was made; grid-batch nonce lists it"
                 ),
-                _ => info!(service:% = scope, nonce, end = note.as_str(); "a withdrawal has ended"),
+                _ => {
+                    info!(service:% = scope, nonce, end = note.as_str(); "the use of a nonce is final")
+                }
             }
         }
         Ok(())

@@ -57,6 +57,14 @@ impl Payment {
         self.speed_up_at.is_some_and(|asked_at| best.sent_at.is_some_and(|sent| sent < asked_at))
     }
 
+    /// What messages call it.
+    pub const fn kind_name(&self) -> &'static str {
+        match self.call {
+            Some(_) => "transaction",
+            None => "withdrawal",
+        }
+    }
+
     /// The gas limit that its request demands.
     pub fn own_gas_limit(&self) -> Option<u64> {
         self.call.as_ref()?.gas_limit

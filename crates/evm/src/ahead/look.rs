@@ -74,7 +74,7 @@ impl LookAhead<'_> {
         match timeout(LIMIT, work).await {
             Ok(Ok(done)) => Some(done),
             Ok(Err(error)) => {
-                debug!(service:% = self.account.scope, error:%; "a look at the following withdrawals has ended early");
+                debug!(service:% = self.account.scope, error:%; "a look at the following transactions has ended early");
                 None
             }
             Err(_) => None,

@@ -66,7 +66,7 @@ impl LookAhead<'_> {
         if context.not_signing_ahead.changes(service_id, has_unsettled) && has_unsettled {
             warn!(
                 service:% = self.account.scope;
-                "nothing is signed ahead: a transaction of a withdrawal that has ended, or of none, is \
+                "nothing is signed ahead: a transaction of one that has ended, or of none, is \
                  not final, or an operator has to decide about its nonce"
             );
         }

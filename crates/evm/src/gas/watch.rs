@@ -120,7 +120,7 @@ impl GasWatch {
         for WatchedAccount { account: scope, .. } in &self.accounts {
             let account = Account { context: &self.context, nodes, scope };
             if let Err(error) = account.close_own_uses(node).await {
-                debug!(service:% = scope, error:%; "nonces of ended withdrawals were not settled");
+                debug!(service:% = scope, error:%; "nonces of ended transactions were not settled");
             }
             if let Err(error) = settle_if_idle(account, node).await {
                 debug!(service:% = scope, error:%; "the nonces of an idle account were not looked at");

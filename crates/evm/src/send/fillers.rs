@@ -83,7 +83,7 @@ impl SendAttempt<'_> {
         let filler = self.store_filler(nonce, &bid).await?;
         let not_filled = || {
             self.parked(format_args!(
-                "the lower nonce {nonce} of a cancelled withdrawal was not filled"
+                "the lower nonce {nonce} of a cancelled transaction was not filled"
             ))
         };
         filler.ok_or_else(not_filled)
@@ -141,10 +141,10 @@ impl SendAttempt<'_> {
     async fn check_lower(&self, lower: &FollowingPayment) -> SendResult<()> {
         let FollowingPayment { payment, is_held, .. } = lower;
         let Some(assigned) = payment.open_nonce() else { return Ok(()) };
-        let (id, nonce) = (payment.withdrawal_id, assigned.nonce);
+        let (kind, id, nonce) = (payment.kind_name(), payment.withdrawal_id, assigned.nonce);
         if *is_held {
             return Err(self.parked(format_args!(
-                "withdrawal {id} has the lower nonce {nonce} and is held; release it"
+                "{kind} {id} has the lower nonce {nonce} and is held; release it"
             )));
         }
         let Some(best) = assigned.best().filter(|best| !best.signed.is_filler) else {
@@ -159,7 +159,7 @@ impl SendAttempt<'_> {
         let Ok(quote) = self.quote().await else { return Ok(()) };
         price_gate(&quote, cap).map(drop).map_err(|closed| {
             self.parked(format_args!(
-                "the transaction of withdrawal {id}, which has the lower nonce {nonce}, was signed before the cap \
+                "the transaction of {kind} {id}, which has the lower nonce {nonce}, was signed before the cap \
                  was lowered: {}; it is sent when the price is below the cap: {closed}",
                 above_cap(best.signed.max_fee, cap)
             ))

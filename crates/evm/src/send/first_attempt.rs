@@ -115,6 +115,6 @@ impl SendAttempt<'_> {
                 Err(error) => return self.stored(Err(error)),
             }
         }
-        Err(self.parked("other withdrawals took the nonces that it was signed with"))
+        Err(self.parked("others took the nonces that it was signed with"))
     }
 }

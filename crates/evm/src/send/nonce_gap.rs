@@ -52,7 +52,7 @@ fn gap_text(
     let (next, missing) = (last + 1, last + 1 - first);
     let what_to_do = if is_signed {
         format!(
-            "If they were never used, the withdrawal cannot be signed again, because its transaction can be \
+            "If they were never used, it cannot be signed again, because its transaction can be \
              mined later: run grid-batch nonce {service_id} {first}-{last} fill --reason TEXT, which sends an \
              empty transfer for each free one of these {missing} nonces"
         )

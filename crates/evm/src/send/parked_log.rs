@@ -12,7 +12,7 @@ impl ParkedLog {
     pub(crate) fn record(&self, scope: &AccountScopeId, pool: &str, answer: &SubmissionAnswer) {
         let reason = answer.message.as_deref().unwrap_or_default();
         if self.is_new(scope.service_id(), pool, answer.outcome, reason) {
-            info!(service:% = scope, pool, reason = reason; "withdrawals are parked");
+            info!(service:% = scope, pool, reason = reason; "transactions are parked");
         }
     }
 

@@ -119,7 +119,7 @@ impl SendAttempt<'_> {
             NonceObservation::NotFound => Ok(()),
             NonceObservation::Mined(_) | NonceObservation::Pending => Err(answer::accepted()),
             NonceObservation::UsedElsewhere => Err(answer::ambiguous(format_args!(
-                "nonce {} is used, and no node shows a transaction of this withdrawal",
+                "nonce {} is used, and no node shows any of its transactions",
                 assigned.nonce
             ))),
         }

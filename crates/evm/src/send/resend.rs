@@ -90,7 +90,7 @@ impl SendAttempt<'_> {
         warn!(
             service:% = self.service_id(), withdrawal:% = self.payment.withdrawal_id,
             nonce = assigned.nonce;
-            "another transaction used the nonce of a withdrawal; the withdrawal gets another nonce unless it is cancelled"
+            "a transaction that is not stored used an assigned nonce; another one is assigned unless it is cancelled"
         );
         Ok(None)
     }

@@ -33,7 +33,7 @@ impl SendAttempt<'_> {
             pending - known
         );
         if is_late {
-            warn!(service:% = self.service_id(), reason = reason.as_str(); "withdrawals have been parked for a while");
+            warn!(service:% = self.service_id(), reason = reason.as_str(); "transactions have been parked for a while");
         }
         Err(self.parked(reason))
     }

@@ -62,7 +62,7 @@ fn decide_if_accepted(refusal: &PoolRefusal, votes: &[NodeVote]) -> Option<Refus
             "{node} said a moment ago that {refusal}, and does not say so any more"
         )),
         Vote::Refuses(refusal, _) => RefusalOutcome::Wait(format!(
-            "the nodes disagree: {node} says that {refusal}; {accepting} accepts the withdrawal"
+            "the nodes disagree: {node} says that {refusal}; {accepting} accepts it"
         )),
     })
 }

@@ -377,3 +377,43 @@ async fn execute_scheduled(harness: &Harness, id: WithdrawalId) {
     harness.mine(1);
     assert_eq!(harness.status(id).await, LedgerStatus::Committed);
 }
+
+/// The result of the first one stays, and both are executed, each once.
+#[tokio::test]
+async fn final_call_is_sent_again_after_a_deep_reorg() {
+    let harness = harness();
+    let before = balance(&harness);
+    let first = execute(&harness, transfer(&harness, "1000")).await;
+    let stored = harness.nonce(first);
+    harness.chain.reorg(1).unwrap();
+    assert_eq!(balance(&harness), before);
+    let second = harness.schedule_call(transfer(&harness, "70"));
+    harness.accept(second).await;
+    assert_eq!(harness.nonce(second).nonce, 1);
+    harness.mine(1);
+    assert_eq!(balance(&harness), before + 1070);
+    assert_eq!(harness.status(second).await, LedgerStatus::Committed);
+    assert_eq!(harness.nonce(first).final_transaction, stored.final_transaction);
+    assert_eq!(harness.hashes(first).len(), 1, "the same bytes were sent");
+}
+
+/// The nonce of a call that failed in a block is filled after that block was dropped, so that it is never executed.
+#[tokio::test]
+async fn failed_call_is_not_executed_after_a_deep_reorg() {
+    let harness = harness();
+    let contract = deployed(&harness).await;
+    let id = harness.schedule_call(call_of(&contract));
+    harness.accept(id).await;
+    set_broken(&harness, &contract, true);
+    harness.mine(1);
+    assert_eq!(harness.status(id).await, LedgerStatus::Invalid);
+    harness.chain.reorg(1).unwrap();
+    set_broken(&harness, &contract, false);
+    let before = balance(&harness);
+    let next = harness.schedule_call(transfer(&harness, "5"));
+    harness.accept(next).await;
+    harness.mine(1);
+    assert_eq!(balance(&harness), before + 5);
+    let range = json!([{"address": contract, "fromBlock": "0x0"}]);
+    assert_eq!(harness.chain.rpc("eth_getLogs", range).unwrap(), json!([]));
+}

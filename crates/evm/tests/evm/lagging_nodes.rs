@@ -59,7 +59,7 @@ async fn count_alone_assigns_no_other_nonce() {
         harness.proxy.set(method, Fault::Null);
     }
     assert_eq!(harness.status(id).await, LedgerStatus::NotReported);
-    let note = "nonce 0 is used, but no node shows a receipt of this withdrawal".to_owned();
+    let note = "nonce 0 is used, but no node shows a receipt of its transaction".to_owned();
     assert_eq!(harness.nonce(id).note, Some(note));
     assert_eq!(harness.evidence(id).await, Evidence::Inconclusive);
     assert_eq!(harness.outcome(id).await, Outcome::Ambiguous);

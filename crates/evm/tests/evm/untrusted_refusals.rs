@@ -120,7 +120,7 @@ async fn nodes_that_disagree_fail_no_withdrawal() {
     let answer = harness.send(id).await;
     let reason = "the nodes disagree: ";
     assert_ended(&harness, id, &answer, Outcome::PoolParked, reason);
-    assert!(answer.message.unwrap().ends_with("accepts the withdrawal; only this pool is parked"));
+    assert!(answer.message.unwrap().ends_with("accepts it; only this pool is parked"));
     harness.proxy.clear();
     harness.accept(id).await;
 }
