@@ -52,8 +52,6 @@ pub use settings::{
 };
 pub use settle::EvmAccountCheck;
 pub use setup::{EvmConnections, EvmSetup, EvmSetupError, warn_of_former_gas_admins};
-#[cfg(feature = "gcp-kms")]
-pub use signer::GcpKeyNameError;
 #[cfg(any(feature = "aws-kms", feature = "gcp-kms"))]
 pub use signer::KmsSigner;
 pub use signer::{

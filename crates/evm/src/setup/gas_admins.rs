@@ -54,13 +54,26 @@ fn signer(
         KeySource::Remote { account, url } => {
             Ok(Arc::new(remote(settings, http, address(account)?, url)?))
         }
+        #[cfg(feature = "aws-kms")]
         KeySource::AwsKms { account, key } => {
-            aws_kms(key, address(account)?, time_limit(settings, http))
+            Ok(Arc::new(KmsSigner::aws(key, address(account)?, time_limit(settings, http))))
         }
+        #[cfg(feature = "gcp-kms")]
         KeySource::GcpKms { account, key } => {
-            gcp_kms(key, address(account)?, time_limit(settings, http))
+            let signer = KmsSigner::gcp(key, address(account)?, time_limit(settings, http));
+            Ok(Arc::new(signer.map_err(|error| invalid(GasAdminSettings::key.name, error))?))
         }
+        #[cfg(not(feature = "aws-kms"))]
+        KeySource::AwsKms { .. } => Err(not_in_this_build("AWS", "evm-aws-kms")),
+        #[cfg(not(feature = "gcp-kms"))]
+        KeySource::GcpKms { .. } => Err(not_in_this_build("Google Cloud", "evm-gcp-kms")),
     }
+}
+
+#[cfg(not(all(feature = "aws-kms", feature = "gcp-kms")))]
+fn not_in_this_build(cloud: &str, feature: &str) -> EvmSetupError {
+    let message = format!("keys in the KMS of {cloud} need a build with the feature {feature}");
+    invalid(GasAdminSettings::key.name, message)
 }
 
 fn keystore_key(
@@ -120,36 +133,6 @@ fn remote(
     Ok(RemoteSigner::new(url, account, &options)?)
 }
 
-type KmsResult = Result<Arc<dyn TransactionSigner>, EvmSetupError>;
-
-#[cfg(feature = "aws-kms")]
-#[expect(clippy::unnecessary_wraps, reason = "a build without the feature has an error")]
-fn aws_kms(key: &str, account: Address, time_limit: Duration) -> KmsResult {
-    Ok(Arc::new(KmsSigner::aws(key, account, time_limit)))
-}
-
-#[cfg(not(feature = "aws-kms"))]
-fn aws_kms(_: &str, _: Address, _: Duration) -> KmsResult {
-    Err(not_in_this_build("AWS KMS", "evm-aws-kms"))
-}
-
-#[cfg(feature = "gcp-kms")]
-fn gcp_kms(key: &str, account: Address, time_limit: Duration) -> KmsResult {
-    let signer = KmsSigner::gcp(key, account, time_limit);
-    Ok(Arc::new(signer.map_err(|error| invalid(GasAdminSettings::key.name, error))?))
-}
-
-#[cfg(not(feature = "gcp-kms"))]
-fn gcp_kms(_: &str, _: Address, _: Duration) -> KmsResult {
-    Err(not_in_this_build("Google Cloud KMS", "evm-gcp-kms"))
-}
-
-#[cfg(not(all(feature = "aws-kms", feature = "gcp-kms")))]
-fn not_in_this_build(what: &str, feature: &str) -> EvmSetupError {
-    let message = format!("this build has no {what}; build grid-batch with the feature {feature}");
-    invalid(GasAdminSettings::key.name, message)
-}
-
 impl EvmSettings {
     /// The names and addresses of the gas admins. It reads their keys. Remote signers get requests with these options.
     pub fn gas_admin_addresses(
@@ -178,17 +161,22 @@ fn read_variable(what: &str, variable: &str) -> Result<String, UnusableSecret> {
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_settings::{SettingTable, SettingValue, SettingValues};
+
     use super::*;
 
     #[test]
     fn key_in_a_kms_needs_a_build_with_it() {
-        let (account, limit) = (Address::repeat_byte(1), Duration::from_secs(1));
+        let table = SettingTable::new(crate::SETTINGS.iter().copied().flatten());
+        let settings = EvmSettings::new(&SettingValues::defaults(table)).unwrap();
+        let account = Address::repeat_byte(1);
         let version = "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1";
-        for (signer, has_kms, feature) in [
-            (aws_kms("alias/admin", account, limit), cfg!(feature = "aws-kms"), "evm-aws-kms"),
-            (gcp_kms(version, account, limit), cfg!(feature = "gcp-kms"), "evm-gcp-kms"),
+        for (source, has_kms, feature) in [
+            (format!("aws-kms:{account}@alias/a"), cfg!(feature = "aws-kms"), "evm-aws-kms"),
+            (format!("gcp-kms:{account}@{version}"), cfg!(feature = "gcp-kms"), "evm-gcp-kms"),
         ] {
-            match signer {
+            let source = KeySource::parse(&source).unwrap();
+            match signer(&settings, &HttpOptions::default(), "a", &source) {
                 Ok(signer) => assert!(has_kms && signer.address() == account, "{signer:?}"),
                 Err(error) => {
                     assert!(!has_kms && error.to_string().ends_with(feature), "{error}");

@@ -13,8 +13,6 @@ mod transaction_signer;
 pub(crate) use account_signer::AccountSigner;
 pub use key::{GasAdminKey, GasAdminKeyError};
 pub use keystore::KeystoreError;
-#[cfg(feature = "gcp-kms")]
-pub use kms::GcpKeyNameError;
 #[cfg(any(feature = "aws-kms", feature = "gcp-kms"))]
 pub use kms::KmsSigner;
 pub use remote::RemoteSigner;

@@ -13,7 +13,6 @@ use aws_smithy_http_client::{
     Builder,
     tls::{Provider, rustls_provider::CryptoMode},
 };
-use futures_core::future::BoxFuture;
 
 use super::kms_signer::{AlloySigner, Failure, KmsSigner, root_cause};
 use crate::signer::SignerError;
@@ -34,26 +33,20 @@ impl KmsSigner {
     ) -> Self {
         let name = format!("key {key} of AWS KMS");
         let key = key.to_owned();
-        let connect = move || -> BoxFuture<'static, Result<AlloySigner, Failure>> {
-            let config = configure(configuration()).load();
-            let key = key.clone();
-            Box::pin(async move {
-                let client = Client::new(&config.await);
-                match AwsSigner::new(client, key, None).await {
-                    Ok(signer) => Ok(Box::new(signer) as AlloySigner),
-                    Err(error) => Err(failure(&error)),
-                }
-            })
+        let connect = move || {
+            let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
+            let config = aws_config::defaults(BehaviorVersion::latest());
+            // The sender tries again later.
+            let config =
+                config.http_client(http.build_https()).retry_config(RetryConfig::disabled());
+            let (config, key) = (configure(config).load(), key.clone());
+            async move {
+                let signer = AwsSigner::new(Client::new(&config.await), key, None).await;
+                Ok(Box::new(signer.map_err(|error| failure(&error))?) as AlloySigner)
+            }
         };
-        Self::new(name, account, time_limit, Box::new(connect), failure)
+        Self::new(name, account, time_limit, connect, failure)
     }
-}
-
-/// Without retries: the sender tries again later.
-fn configuration() -> ConfigLoader {
-    let http = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
-    let config = aws_config::defaults(BehaviorVersion::latest()).http_client(http);
-    config.retry_config(RetryConfig::disabled())
 }
 
 fn failure(error: &(dyn Error + 'static)) -> Failure {

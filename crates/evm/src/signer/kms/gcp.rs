@@ -10,26 +10,18 @@ use alloy_signer_gcp::{
         tonic::{Code, Status},
     },
 };
-use futures_core::future::BoxFuture;
-use thiserror::Error;
 
 use super::kms_signer::{AlloySigner, Failure, KmsSigner, root_cause};
 use crate::signer::SignerError;
 
 const ENDPOINT: &str = "https://cloudkms.googleapis.com";
 
-/// The text is not the resource name of a version of a key in Google Cloud KMS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error(
-    "the name of a key must be \
-     projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V"
-)]
-pub struct GcpKeyNameError;
+const NAME_OF_KEY: &str = "projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V";
 
 impl KmsSigner {
     /// The signer with this version of a key in Google Cloud KMS, by its resource name. Credentials are found as by
     /// every program that uses Google Cloud: in the file that the environment names, or from the machine's account.
-    pub fn gcp(key: &str, account: Address, time_limit: Duration) -> Result<Self, GcpKeyNameError> {
+    pub fn gcp(key: &str, account: Address, time_limit: Duration) -> Result<Self, SignerError> {
         Self::gcp_with(key, account, time_limit, ENDPOINT, || TokenSourceType::Default)
     }
 
@@ -40,24 +32,25 @@ impl KmsSigner {
         time_limit: Duration,
         endpoint: &str,
         credentials: impl Fn() -> TokenSourceType + Send + Sync + 'static,
-    ) -> Result<Self, GcpKeyNameError> {
-        key_specifier(key).ok_or(GcpKeyNameError)?;
+    ) -> Result<Self, SignerError> {
         let name = format!("key {key} of Google Cloud KMS");
-        let (key, endpoint) = (key.to_owned(), endpoint.to_owned());
-        let connect = move || -> BoxFuture<'static, Result<AlloySigner, Failure>> {
-            Box::pin(connect(key.clone(), endpoint.clone(), credentials()))
+        let (ring, key, version) = parse_name(key).ok_or_else(|| {
+            SignerError::Refused(format!("the name of its key is not {NAME_OF_KEY}"))
+        })?;
+        let endpoint = endpoint.to_owned();
+        let connect = move || {
+            let key = KeySpecifier::new(ring.clone(), &key, version);
+            connect(key, endpoint.clone(), credentials())
         };
-        Ok(Self::new(name, account, time_limit, Box::new(connect), failure))
+        Ok(Self::new(name, account, time_limit, connect, failure))
     }
 }
 
 async fn connect(
-    key: String,
+    key: KeySpecifier,
     endpoint: String,
     credentials: TokenSourceType,
 ) -> Result<AlloySigner, Failure> {
-    let key = key_specifier(&key)
-        .ok_or_else(|| (SignerError::Refused as _, GcpKeyNameError.to_string()))?;
     let client = GoogleApi::from_function_with_token_source(
         KeyManagementServiceClient::new,
         endpoint,
@@ -70,31 +63,19 @@ async fn connect(
     Ok(Box::new(signer))
 }
 
-fn key_specifier(name: &str) -> Option<KeySpecifier> {
+/// The ring, the key and the version in a resource name.
+fn parse_name(name: &str) -> Option<(GcpKeyRingRef, String, u64)> {
+    const KINDS: [&str; 5] =
+        ["projects", "locations", "keyRings", "cryptoKeys", "cryptoKeyVersions"];
     let parts: Vec<&str> = name.split('/').collect();
-    let [
-        "projects",
-        project,
-        "locations",
-        location,
-        "keyRings",
-        ring,
-        "cryptoKeys",
-        key,
-        "cryptoKeyVersions",
-        version,
-    ] = parts[..]
-    else {
-        return None;
-    };
-    let is_name =
-        |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic());
-    let version = version.parse().ok()?;
-    let ring_of = GcpKeyRingRef::new(project, location, ring);
-    [project, location, ring, key]
-        .iter()
-        .all(is_name)
-        .then(|| KeySpecifier::new(ring_of, key, version))
+    let values: Vec<&str> = parts.chunks_exact(2).map(|pair| pair[1]).collect();
+    let [project, location, ring, key, version] = values[..] else { return None };
+    let is_name = parts.len() == 10
+        && parts.iter().step_by(2).eq(&KINDS)
+        && values.iter().all(|value| !value.is_empty())
+        && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let ring = GcpKeyRingRef::new(project, location, ring);
+    is_name.then_some((ring, key.to_owned(), version.parse().ok()?))
 }
 
 fn failure(error: &(dyn Error + 'static)) -> Failure {
@@ -106,22 +87,22 @@ fn failure(error: &(dyn Error + 'static)) -> Failure {
 }
 
 fn status_failure(status: &Status) -> Failure {
-    // An error of the credentials is the source of a status of the client.
-    if let Some(error) = status.source().and_then(<dyn Error>::downcast_ref::<Box<GcloudError>>) {
-        return gcloud_failure(error);
+    // With a source, it is an error of this side.
+    if let Some(error) = status.source() {
+        let of_credentials = error.downcast_ref::<Box<GcloudError>>();
+        let unavailable = || (SignerError::Unavailable as _, root_cause(error));
+        return of_credentials.map_or_else(unavailable, |error| gcloud_failure(error));
     }
-    let reason = format!("it answered with {:?}", status.code());
-    match status.code() {
-        Code::PermissionDenied
-        | Code::Unauthenticated
-        | Code::NotFound
-        | Code::InvalidArgument
-        | Code::FailedPrecondition => (SignerError::Refused, reason),
-        Code::Unavailable if status.source().is_some() => {
-            (SignerError::Unavailable, root_cause(status))
-        }
-        _ => (SignerError::Unavailable, reason),
-    }
+    let refusals = [
+        Code::PermissionDenied,
+        Code::Unauthenticated,
+        Code::NotFound,
+        Code::InvalidArgument,
+        Code::FailedPrecondition,
+    ];
+    let is_refused = refusals.contains(&status.code());
+    let kind = if is_refused { SignerError::Refused } else { SignerError::Unavailable };
+    (kind, format!("it answered with {:?}", status.code()))
 }
 
 /// An error of the connection or of the credentials, without any part of these.
@@ -130,8 +111,7 @@ fn gcloud_failure(error: &GcloudError) -> Failure {
         ErrorKind::GrpcStatus(error) => root_cause(error),
         ErrorKind::Http(error) => format!("no token for its credentials: {}", root_cause(error)),
         ErrorKind::HttpStatus(status) => format!("no token for its credentials: {status}"),
-        ErrorKind::CredentialsFile(error) => format!("the file of its credentials: {error}"),
-        ErrorKind::TokenSource => "there are no credentials for it".to_owned(),
+        ErrorKind::CredentialsFile(_) | ErrorKind::TokenSource => error.to_string(),
         _ => "its credentials cannot be used".to_owned(),
     };
     (SignerError::Unavailable, reason)
@@ -155,7 +135,8 @@ mod tests {
             &version.replace("/p/", "/p\n/"),
             &format!("{version}/x"),
         ] {
-            assert_eq!(KmsSigner::gcp(other, Address::ZERO, limit).err(), Some(GcpKeyNameError));
+            let error = KmsSigner::gcp(other, Address::ZERO, limit).unwrap_err().to_string();
+            assert!(error.contains("is not projects/P/"), "{other}: {error}");
         }
     }
 }

@@ -30,13 +30,17 @@ pub struct KmsSigner {
 }
 
 impl KmsSigner {
-    pub(super) fn new(
+    pub(super) fn new<F>(
         name: String,
         account: Address,
         time_limit: Duration,
-        connect: Connect,
+        connect: impl Fn() -> F + Send + Sync + 'static,
         failure: fn(&(dyn Error + 'static)) -> Failure,
-    ) -> Self {
+    ) -> Self
+    where
+        F: Future<Output = Result<AlloySigner, Failure>> + Send + 'static,
+    {
+        let connect = Box::new(move || -> BoxFuture<'static, _> { Box::pin(connect()) });
         Self { name, account, time_limit, connect, failure, connected: OnceCell::new() }
     }
 

@@ -6,6 +6,4 @@ mod aws;
 mod gcp;
 mod kms_signer;
 
-#[cfg(feature = "gcp-kms")]
-pub use gcp::GcpKeyNameError;
 pub use kms_signer::KmsSigner;
