@@ -1,6 +1,6 @@
 //! A key in the KMS of a cloud, and what happens when that does not sign.
 
-use std::{sync::Arc, time::Duration};
+use std::{env, process::Command, sync::Arc, time::Duration};
 
 use alloy_signer_aws::{
     aws_config::ConfigLoader,
@@ -159,16 +159,34 @@ async fn kms_that_hangs_has_a_time_limit() {
 
 #[tokio::test]
 async fn kms_that_cannot_be_reached_is_named() {
+    let (kms, account) = start_kms();
     for cloud in CLOUDS {
-        let (kms, account) = start_kms();
-        let url = kms.url().to_owned();
         // The server speaks no TLS.
-        let with_tls = signer(cloud, &url.replace("http://", "https://"), &account, LIMIT);
-        error(&with_tls).await;
-        drop(kms);
-        let reason = error(&signer(cloud, &url, &account, LIMIT)).await;
+        let with_tls = kms.url().replace("http://", "https://");
+        error(&signer(cloud, &with_tls, &account, LIMIT)).await;
+        let reason = error(&signer(cloud, "http://127.0.0.1:1", &account, LIMIT)).await;
         assert!(reason.contains("Connection refused"), "{cloud:?}: {reason}");
     }
+}
+
+#[test]
+fn region_and_credentials_of_aws_are_in_the_environment() {
+    let (kms, account) = start_kms();
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args(["--exact", "kms::signs_with_its_environment", "--ignored"]);
+    child.env("GRID_BATCH_TEST_ACCOUNT", &account.address).env("AWS_REGION", "eu-west-1");
+    child.env("AWS_ACCESS_KEY_ID", "an-id").env("AWS_SECRET_ACCESS_KEY", "hidden");
+    child.env("AWS_ENDPOINT_URL_KMS", kms.url());
+    let output = child.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(kms.sign_requests(), 1, "{output:?}");
+}
+
+#[tokio::test]
+#[ignore = "it runs in a process whose environment another test has set"]
+async fn signs_with_its_environment() {
+    let account = env::var("GRID_BATCH_TEST_ACCOUNT").unwrap().parse().unwrap();
+    KmsSigner::aws(KmsServer::AWS_KEY, account, LIMIT).sign(b"payload").await.unwrap();
 }
 
 type GcpCredentials = Box<dyn Fn() -> TokenSourceType + Send + Sync>;

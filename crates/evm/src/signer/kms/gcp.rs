@@ -87,21 +87,20 @@ fn failure(error: &(dyn Error + 'static)) -> Failure {
 }
 
 fn status_failure(status: &Status) -> Failure {
+    use Code::{FailedPrecondition, InvalidArgument, NotFound, PermissionDenied, Unauthenticated};
     // With a source, it is an error of this side.
     if let Some(error) = status.source() {
-        let of_credentials = error.downcast_ref::<Box<GcloudError>>();
-        let unavailable = || (SignerError::Unavailable as _, root_cause(error));
-        return of_credentials.map_or_else(unavailable, |error| gcloud_failure(error));
+        return match error.downcast_ref::<Box<GcloudError>>() {
+            Some(of_credentials) => gcloud_failure(of_credentials),
+            None => (SignerError::Unavailable, root_cause(error)),
+        };
     }
-    let refusals = [
-        Code::PermissionDenied,
-        Code::Unauthenticated,
-        Code::NotFound,
-        Code::InvalidArgument,
-        Code::FailedPrecondition,
-    ];
-    let is_refused = refusals.contains(&status.code());
-    let kind = if is_refused { SignerError::Refused } else { SignerError::Unavailable };
+    let kind = match status.code() {
+        PermissionDenied | Unauthenticated | NotFound | InvalidArgument | FailedPrecondition => {
+            SignerError::Refused
+        }
+        _ => SignerError::Unavailable,
+    };
     (kind, format!("it answered with {:?}", status.code()))
 }
 
