@@ -229,6 +229,17 @@ fn adapter_is_linked_only_with_its_feature() {
     }
 }
 
+#[test]
+fn kms_of_a_cloud_is_linked_only_with_its_feature() {
+    let signers = [("evm-aws-kms", "alloy-signer-aws"), ("evm-gcp-kms", "alloy-signer-gcp")];
+    for feature in ["evm", signers[0].0, signers[1].0] {
+        let linked = linked(&["--no-default-features", "--features", feature]);
+        for (of, package) in signers {
+            assert_eq!(linked.contains(package), of == feature, "{package} with {feature}");
+        }
+    }
+}
+
 /// The packages that the program links with these features.
 fn linked(features: &[&str]) -> BTreeSet<String> {
     let arguments = ["tree", "-p", "grid-batch", "-e", "normal", "--prefix", "none"];

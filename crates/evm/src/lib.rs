@@ -52,6 +52,8 @@ pub use settings::{
 };
 pub use settle::EvmAccountCheck;
 pub use setup::{EvmConnections, EvmSetup, EvmSetupError, warn_of_former_gas_admins};
+#[cfg(any(feature = "aws-kms", feature = "gcp-kms"))]
+pub use signer::KmsSigner;
 pub use signer::{
     GasAdminKey, GasAdminKeyError, KeystoreError, RemoteSigner, SignerError, TransactionSigner,
 };

@@ -21,6 +21,20 @@ pub enum KeySource {
         /// The URL of the signer, which may have a password.
         url: String,
     },
+    /// In AWS KMS.
+    AwsKms {
+        /// The account's address.
+        account: String,
+        /// The id, ARN or alias of the key.
+        key: String,
+    },
+    /// In Google Cloud KMS.
+    GcpKms {
+        /// The account's address.
+        account: String,
+        /// The resource name of the key's version.
+        key: String,
+    },
 }
 
 /// Hides the password of a signer.
@@ -30,10 +44,9 @@ impl fmt::Debug for KeySource {
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
             Self::Variable(name) => f.debug_tuple("Variable").field(name).finish(),
             Self::Keystore(path) => f.debug_tuple("Keystore").field(path).finish(),
-            Self::Remote { account, url } => {
-                let url = redact_url(url);
-                f.debug_struct("Remote").field("account", account).field("url", &url).finish()
-            }
+            Self::Remote { account, url } => write!(f, "Remote({account}@{})", redact_url(url)),
+            Self::AwsKms { account, key } => write!(f, "AwsKms({account}@{key})"),
+            Self::GcpKms { account, key } => write!(f, "GcpKms({account}@{key})"),
         }
     }
 }
@@ -52,18 +65,26 @@ impl SettingValue for KeySource {
         if looks_like_key(text) {
             return Err("a key must be in a file or in a variable, not in a setting".to_owned());
         }
-        if let Some(variable) = text.strip_prefix("env:") {
-            return variable_name(variable).map(Self::Variable);
-        }
-        if let Some(file) = text.strip_prefix("keystore:") {
-            return match file {
-                "" => Err("keystore: must be followed by the path of a keystore file".to_owned()),
-                file => Ok(Self::Keystore(file.into())),
-            };
-        }
-        match text.strip_prefix("remote:") {
-            Some(remote) => parse_remote(remote),
-            None => Ok(Self::File(text.into())),
+        match text.split_once(':') {
+            Some(("env", variable)) => variable_name(variable).map(Self::Variable),
+            Some(("keystore", "")) => {
+                Err("keystore: must be followed by the path of a keystore file".to_owned())
+            }
+            Some(("keystore", file)) => Ok(Self::Keystore(file.into())),
+            Some(("remote", rest)) => {
+                let example = "remote:ADDRESS@URL, such as \"remote:0x…@https://signer:9000\"";
+                let (account, url) = account_and_place(rest, example)?;
+                Ok(Self::Remote { account, url: NodeUrl::parse(&url)?.0 })
+            }
+            Some(("aws-kms", rest)) => {
+                let (account, key) = account_and_place(rest, "aws-kms:ADDRESS@KEY")?;
+                Ok(Self::AwsKms { account, key })
+            }
+            Some(("gcp-kms", rest)) => {
+                let (account, key) = account_and_place(rest, "gcp-kms:ADDRESS@KEY")?;
+                Ok(Self::GcpKms { account, key })
+            }
+            _ => Ok(Self::File(text.into())),
         }
     }
 
@@ -74,15 +95,14 @@ impl SettingValue for KeySource {
     }
 }
 
-fn parse_remote(text: &str) -> Result<KeySource, String> {
-    let Some((account, url)) = text.split_once('@').filter(|(account, _)| !account.is_empty())
-    else {
-        return Err("remote: must be followed by ADDRESS@URL, such as \
-                    \"remote:0x…@https://signer:9000\""
-            .to_owned());
-    };
-    let url = NodeUrl::parse(url)?.0;
-    Ok(KeySource::Remote { account: account.to_owned(), url })
+/// The parts around the first `@`: the address of an account, and where its key is.
+fn account_and_place(text: &str, form: &str) -> Result<(String, String), String> {
+    match text.split_once('@') {
+        Some((account, place)) if !account.is_empty() && !place.is_empty() => {
+            Ok((account.to_owned(), place.to_owned()))
+        }
+        _ => Err(format!("it must have the form {form}")),
+    }
 }
 
 impl SettingValue for PasswordSource {
@@ -126,6 +146,14 @@ mod tests {
             ("keystore:/etc/a.json", KeySource::Keystore("/etc/a.json".into())),
             ("remote:0x12@https://h:9000/", remote("0x12", "https://h:9000")),
             ("remote:0x12@http://u:p@h", remote("0x12", "http://u:p@h")),
+            (
+                "aws-kms:0x12@arn:aws:kms:k",
+                KeySource::AwsKms { account: "0x12".to_owned(), key: "arn:aws:kms:k".to_owned() },
+            ),
+            (
+                "gcp-kms:0x12@projects/p",
+                KeySource::GcpKms { account: "0x12".to_owned(), key: "projects/p".to_owned() },
+            ),
         ] {
             assert_eq!(KeySource::parse(text), Ok(expected), "{text}");
         }
@@ -135,6 +163,8 @@ mod tests {
             ("remote:https://h", "ADDRESS@URL"),
             ("remote:@https://h", "ADDRESS@URL"),
             ("remote:0x12@h", "http:// or https://"),
+            ("aws-kms:alias/admin", "aws-kms:ADDRESS@KEY"),
+            ("gcp-kms:0x12@", "gcp-kms:ADDRESS@KEY"),
         ] {
             let error = KeySource::parse(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

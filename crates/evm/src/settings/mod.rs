@@ -82,8 +82,8 @@ settings! {
     /// The gas admins, by their names.
     #[derive(Clone)]
     pub struct GasAdminSettings in "gas_admins.*." {
-        /// Secret key of the account that pays for gas: FILE, env:VARIABLE, keystore:FILE, or remote:ADDRESS@URL of a
-        /// signer with the interface of Web3Signer.
+        /// Secret key of the account that pays for gas: FILE, env:VARIABLE, keystore:FILE, remote:ADDRESS@URL of a
+        /// signer with the interface of Web3Signer, aws-kms:ADDRESS@KEY, or gcp-kms:ADDRESS@KEY.
         ///
         /// Use one gas admin for each group of pools; a withdrawal that waits delays the later ones of its gas admin.
         pub key: Vec<(String, KeySource)> = text("").equal().with_secrets().common() => SettingValues::get_entries,

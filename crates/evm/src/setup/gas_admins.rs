@@ -1,11 +1,14 @@
-use std::{env, net::IpAddr, path::Path, sync::Arc};
+use std::{env, net::IpAddr, path::Path, sync::Arc, time::Duration};
 
+use alloy_primitives::Address;
 use grid_batch_http::HttpOptions;
 use grid_batch_nodes::NodePool;
 use grid_batch_support::{Authority, UnusableSecret, read_secret};
 use log::warn;
 
 use super::error::{EvmSetupError, invalid};
+#[cfg(any(feature = "aws-kms", feature = "gcp-kms"))]
+use crate::signer::KmsSigner;
 use crate::{
     settings::{EvmSettings, GasAdminSettings, KeySource, PasswordSource},
     signer::{GasAdminKey, GasAdminKeyError, RemoteSigner, TransactionSigner},
@@ -48,8 +51,29 @@ fn signer(
             Ok(Arc::new(key.map_err(|error| UnusableSecret::at(what, error))?))
         }
         KeySource::Keystore(file) => Ok(Arc::new(keystore_key(settings, name, file)?)),
-        KeySource::Remote { account, url } => Ok(Arc::new(remote(settings, http, account, url)?)),
+        KeySource::Remote { account, url } => {
+            Ok(Arc::new(remote(settings, http, address(account)?, url)?))
+        }
+        #[cfg(feature = "aws-kms")]
+        KeySource::AwsKms { account, key } => {
+            Ok(Arc::new(KmsSigner::aws(key, address(account)?, time_limit(settings, http))))
+        }
+        #[cfg(feature = "gcp-kms")]
+        KeySource::GcpKms { account, key } => {
+            let signer = KmsSigner::gcp(key, address(account)?, time_limit(settings, http));
+            Ok(Arc::new(signer.map_err(|error| invalid(GasAdminSettings::key.name, error))?))
+        }
+        #[cfg(not(feature = "aws-kms"))]
+        KeySource::AwsKms { .. } => Err(not_in_this_build("AWS", "evm-aws-kms")),
+        #[cfg(not(feature = "gcp-kms"))]
+        KeySource::GcpKms { .. } => Err(not_in_this_build("Google Cloud", "evm-gcp-kms")),
     }
+}
+
+#[cfg(not(all(feature = "aws-kms", feature = "gcp-kms")))]
+fn not_in_this_build(cloud: &str, feature: &str) -> EvmSetupError {
+    let message = format!("keys in the KMS of {cloud} need a build with the feature {feature}");
+    invalid(GasAdminSettings::key.name, message)
 }
 
 fn keystore_key(
@@ -79,19 +103,29 @@ fn first_line(mut text: String) -> String {
     text
 }
 
+/// The address of an account whose key is elsewhere.
+fn address(account: &str) -> Result<Address, EvmSetupError> {
+    parse_address(account).map_err(|error| {
+        let message = format!("the address of an account whose key is elsewhere: {error}");
+        invalid(GasAdminSettings::key.name, message)
+    })
+}
+
+/// The time limit of a signer on another machine.
+fn time_limit(settings: &EvmSettings, http: &HttpOptions) -> Duration {
+    settings.testing.signer_timeout.unwrap_or(http.connect_timeout)
+}
+
 fn remote(
     settings: &EvmSettings,
     http: &HttpOptions,
-    account: &str,
+    account: Address,
     url: &str,
 ) -> Result<RemoteSigner, EvmSetupError> {
-    let account = parse_address(account).map_err(|error| {
-        invalid(GasAdminSettings::key.name, format!("the address of a remote signer: {error}"))
-    })?;
     if url.starts_with("http://") && !is_local(url) {
         warn!(account:%; "transactions are signed over unencrypted HTTP; use https:// for the signer");
     }
-    let request_timeout = settings.testing.signer_timeout.unwrap_or(http.connect_timeout);
+    let request_timeout = time_limit(settings, http);
     let connect_timeout = http.connect_timeout.min(request_timeout);
     // The signer is not a node, so the pool is empty.
     let nodes = NodePool::default();
@@ -127,7 +161,29 @@ fn read_variable(what: &str, variable: &str) -> Result<String, UnusableSecret> {
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_settings::{SettingTable, SettingValue, SettingValues};
+
     use super::*;
+
+    #[test]
+    fn key_in_a_kms_needs_a_build_with_it() {
+        let table = SettingTable::new(crate::SETTINGS.iter().copied().flatten());
+        let settings = EvmSettings::new(&SettingValues::defaults(table)).unwrap();
+        let account = Address::repeat_byte(1);
+        let version = "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1";
+        for (source, has_kms, feature) in [
+            (format!("aws-kms:{account}@alias/a"), cfg!(feature = "aws-kms"), "evm-aws-kms"),
+            (format!("gcp-kms:{account}@{version}"), cfg!(feature = "gcp-kms"), "evm-gcp-kms"),
+        ] {
+            let source = KeySource::parse(&source).unwrap();
+            match signer(&settings, &HttpOptions::default(), "a", &source) {
+                Ok(signer) => assert!(has_kms && signer.address() == account, "{signer:?}"),
+                Err(error) => {
+                    assert!(!has_kms && error.to_string().ends_with(feature), "{error}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn only_hosts_of_this_machine_are_local() {

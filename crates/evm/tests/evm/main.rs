@@ -20,6 +20,8 @@ mod gas_watch;
 mod gates;
 mod harness;
 mod history;
+#[cfg(all(feature = "aws-kms", feature = "gcp-kms"))]
+mod kms;
 mod lagging_nodes;
 mod lower_nonces;
 mod memory_store;
