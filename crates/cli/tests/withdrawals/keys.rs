@@ -145,7 +145,7 @@ fn withdrawal_waits_until_the_remote_signer_signs() {
     assert_eq!(harness.paid(0), [1, 2]);
 
     let log = server.process.stderr();
-    assert!(log.contains("the signer does not sign; withdrawals of this account wait"), "{log}");
+    assert!(log.contains("the signer does not sign; what this account sends waits"), "{log}");
     assert!(log.contains("the signer signs again") && !log.contains("hidden"), "{log}");
 }
 

@@ -49,7 +49,7 @@ impl AccountSigner {
         let account = self.address();
         match error {
             Some(error) => {
-                warn!(account:%, error:%; "the signer does not sign; withdrawals of this account wait")
+                warn!(account:%, error:%; "the signer does not sign; what this account sends waits")
             }
             None => info!(account:%; "the signer signs again"),
         }

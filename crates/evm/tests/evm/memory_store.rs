@@ -206,7 +206,11 @@ impl StoreState {
         };
         match assigned.outcome {
             None => withdrawal.is_some_and(|id| !has_failed(id)),
-            Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::WithoutEvent) => true,
+            Some(
+                NonceOutcome::Withdrawn { .. }
+                | NonceOutcome::Executed { .. }
+                | NonceOutcome::WithoutEvent,
+            ) => true,
             Some(_) => false,
         }
     }

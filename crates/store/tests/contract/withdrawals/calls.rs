@@ -148,6 +148,8 @@ fn result_of_a_call_is_stored_with_its_events(db: &Database) {
         let stored = details.nonce.unwrap();
         assert_eq!((stored.outcome, stored.final_transaction), (outcome, transaction));
         assert_eq!(details.end, Some(WithdrawalEnd::Withdrawn));
+        // A reorganization may drop it.
+        assert_eq!(store.transactions_from(&service(ACCOUNT), nonce).unwrap().len(), 1);
     }
 }
 
