@@ -12,14 +12,14 @@ pub struct GasAdminReport {
     pub name: String,
     /// Its address.
     pub address: String,
-    /// The service that orders its withdrawals.
+    /// The service that orders its withdrawals and transactions.
     pub gas_admin: String,
     /// Its balance and the gas price.
     #[serde(flatten)]
     pub gas: GasReport,
-    /// Its open withdrawals.
+    /// Its open withdrawals and transactions.
     pub queue: QueueReport,
-    /// The withdrawal that failed last.
+    /// What failed last: a withdrawal or another transaction.
     pub last_failure: Option<FailureReport>,
     /// Its pools.
     pub pools: Vec<PoolReport>,
@@ -32,7 +32,7 @@ pub struct GasReport {
     pub balance: Reading,
     /// The gas price, in gwei.
     pub gas_price_gwei: Reading,
-    /// The cap of the gas price, in gwei: the highest of its pools.
+    /// The cap of the gas price, in gwei: the highest of its pools and transactions.
     pub maximum_gas_price_gwei: String,
     /// The gas that a withdrawal may use.
     pub gas_per_withdrawal: u64,
@@ -42,7 +42,7 @@ pub struct GasReport {
     pub withdrawals_left: Option<u64>,
     /// Whether these are too few, fewer than 20.
     pub low_balance: bool,
-    /// What the gas of the withdrawals that are not sent yet costs at the present price.
+    /// What the gas of what is not sent yet costs at the present price.
     pub estimated_cost: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Reading {
     pub error: Option<String>,
 }
 
-/// The open withdrawals of a gas admin.
+/// The open withdrawals and transactions of a gas admin.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct QueueReport {
     open: u64,
@@ -69,11 +69,12 @@ pub struct QueueReport {
     last_error: Option<String>,
 }
 
-/// A withdrawal that failed.
+/// A withdrawal or transaction that failed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct FailureReport {
     id: String,
     path: String,
+    /// The pool, or what a transaction called; empty if it was to create a contract.
     pool: String,
     reason: Option<String>,
     failed_at: String,
@@ -125,9 +126,10 @@ impl From<&GasAdminQueue> for QueueReport {
 
 impl From<&LastFailure> for FailureReport {
     fn from(failure: &LastFailure) -> Self {
+        let kind = if failure.is_call { Queued::Transaction } else { Queued::Withdrawal };
         Self {
             id: failure.withdrawal_id.to_string(),
-            path: Queued::Withdrawal.path(&failure.withdrawal_id),
+            path: kind.path(&failure.withdrawal_id),
             pool: failure.pool.clone(),
             reason: failure.reason.clone(),
             failed_at: failure.failed_at.rfc3339_micros(),
