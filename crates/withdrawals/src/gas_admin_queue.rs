@@ -2,7 +2,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 
 use crate::{Amount, WithdrawalId};
 
-/// The stored withdrawals and calls of a gas admin that have not ended.
+/// The stored withdrawals of a gas admin that have not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GasAdminQueue {
     /// The service that orders them.
@@ -25,13 +25,11 @@ pub struct GasAdminQueue {
     pub last_failures: Vec<LastFailure>,
 }
 
-/// The last failed withdrawal of a pool, or call of a contract.
+/// The last failed withdrawal of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastFailure {
-    /// The pool, or the contract that was called.
+    /// The pool.
     pub pool: String,
-    /// Whether it is a call.
-    pub is_call: bool,
     /// The withdrawal. It may have been retried since.
     pub withdrawal_id: WithdrawalId,
     /// Why it failed, if the reason is still stored.

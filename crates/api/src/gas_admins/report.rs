@@ -19,7 +19,7 @@ pub struct GasAdminReport {
     pub gas: GasReport,
     /// Its open withdrawals and transactions.
     pub queue: QueueReport,
-    /// What failed last: a withdrawal or another transaction.
+    /// The withdrawal that failed last.
     pub last_failure: Option<FailureReport>,
     /// Its pools.
     pub pools: Vec<PoolReport>,
@@ -69,12 +69,11 @@ pub struct QueueReport {
     last_error: Option<String>,
 }
 
-/// A withdrawal or transaction that failed.
+/// A withdrawal that failed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct FailureReport {
     id: String,
     path: String,
-    /// The pool, or what a transaction called; empty if it was to create a contract.
     pool: String,
     reason: Option<String>,
     failed_at: String,
@@ -126,10 +125,9 @@ impl From<&GasAdminQueue> for QueueReport {
 
 impl From<&LastFailure> for FailureReport {
     fn from(failure: &LastFailure) -> Self {
-        let kind = if failure.is_call { Queued::Transaction } else { Queued::Withdrawal };
         Self {
             id: failure.withdrawal_id.to_string(),
-            path: kind.path(&failure.withdrawal_id),
+            path: Queued::Withdrawal.path(&failure.withdrawal_id),
             pool: failure.pool.clone(),
             reason: failure.reason.clone(),
             failed_at: failure.failed_at.rfc3339_micros(),

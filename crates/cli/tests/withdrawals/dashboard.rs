@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{WithdrawalHarness, WithdrawalServer};
 
-const RECIPIENT: &str = "0x00000000000000000000000000000000bEEF0009";
+const RECIPIENT: &str = "0x00000000000000000000000000000000beef0009";
 
 fn run_script(name: &str, harness: &WithdrawalHarness, server: &WithdrawalServer, ids: Value) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));

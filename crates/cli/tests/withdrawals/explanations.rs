@@ -45,7 +45,7 @@ fn explained_json(server: &WithdrawalServer, id: &str) -> Value {
 #[test]
 fn own_price_limit_deadline_and_place_are_told() {
     let harness = WithdrawalHarness::new(1);
-    let server = harness.serve_calls(&[]);
+    let server = harness.serve_calls(&[("--pools-gas-admin", "")]);
     let limits = json!({"maximum_gas_price": "0.000000001", "deadline": "2100-01-01T00:00:00Z"});
     let id = send(&server, limits.clone());
     let cancel = format!("transaction cancel {}: it fails", &id[..12]);
@@ -103,7 +103,11 @@ fn missing_funds_are_told() {
     harness.anvil.set_balance(admin, 1_000).unwrap();
     let server = harness.serve_calls(&[]);
     let id = send(&server, json!({}));
-    assert_explained(&server, &id, &["The transaction is parked:", "has 1000 wei"]);
+    assert_explained(
+        &server,
+        &id,
+        &["The transaction is parked:", "coins of the chain; its transaction may cost"],
+    );
 }
 
 #[test]

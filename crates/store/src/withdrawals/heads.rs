@@ -266,9 +266,7 @@ fn add_last_failures(
 ) -> Result<(), StoreError> {
     let rows: Vec<FailureRow> = connection.load_rows(
         "-- last_failures
-         select f.service_id, w.call is not null as is_call, f.failed_at, w.withdrawal_id,
-             case when w.call is null then f.pool else w.beneficiary end as pool,
-             r.error_message as reason
+         select f.service_id, f.pool, f.failed_at, w.withdrawal_id, r.error_message as reason
          from {x} join last_failures f on f.service_id = x.service_id
              join withdrawals w on w.seq = f.withdrawal_seq
              left join transaction_receipts r on r.batch_seq = f.batch_seq and r.position = 0
@@ -287,7 +285,6 @@ result_row! {
     struct FailureRow {
         service_id: String,
         pool: String,
-        is_call: bool,
         failed_at: i64,
         withdrawal_id: Vec<u8>,
         reason: Option<String>,
@@ -298,7 +295,6 @@ impl FailureRow {
     fn into_failure(self) -> Result<LastFailure, StoreError> {
         Ok(LastFailure {
             pool: self.pool,
-            is_call: self.is_call,
             withdrawal_id: withdrawal_id(&self.withdrawal_id)?,
             reason: self.reason,
             failed_at: Timestamp::from_micros(self.failed_at),

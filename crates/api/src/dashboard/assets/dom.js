@@ -45,7 +45,7 @@ export function table(caption, columns, rows, empty) {
 
 /** A list of names and values, without those that are empty. */
 export function facts(entries) {
-  const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "");
   return element("dl", { class: "facts" },
     shown.map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 }

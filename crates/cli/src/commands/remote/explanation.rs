@@ -6,8 +6,12 @@ use crate::commands::operator::wrapped;
 /// Why a batch or a service waits, what ends it, and what can be done, in lines of at most this many characters.
 pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) -> Vec<String> {
     let mut lines = wrapped("", &field(explanation, "text"), width);
-    if explanation["gas"].is_object() {
-        lines.extend(wrapped("Gas: ", &gas_text(&explanation["gas"]), width));
+    let mut gas = explanation["gas"].clone();
+    if gas.is_object() {
+        if explanation["transaction"].is_object() {
+            gas["withdrawals_left"] = Value::Null;
+        }
+        lines.extend(wrapped("Gas: ", &gas_text(&gas), width));
     }
     lines.extend(
         ends(explanation)

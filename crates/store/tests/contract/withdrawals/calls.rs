@@ -23,7 +23,6 @@ on_both! {
     failed_call_is_retried_without_payment_limits,
     unpaid_calls_are_found_by_what_they_do,
     event_of_a_call_names_it,
-    failed_call_is_shown_with_what_it_called,
 }
 
 fn call(data: &str) -> Call {
@@ -187,14 +186,4 @@ fn event_of_a_call_names_it(db: &Database) {
     let told = page.events.into_iter().next().unwrap().event.withdrawal.unwrap();
     assert!(told.is_call);
     assert_eq!((told.pool.as_str(), told.amount.as_str()), ("0xcontract", "5"));
-}
-
-fn failed_call_is_shown_with_what_it_called(db: &Database) {
-    let store = db.open();
-    store.schedule_all(&[stored_call(1, call("0x01"))]);
-    store.reject(&store.take_one(ACCOUNT), "no");
-    let queues = store.gas_admin_queues(&[service(ACCOUNT)]).unwrap();
-    let failure = &queues[0].last_failures[0];
-    assert!(failure.is_call);
-    assert_eq!((failure.pool.as_str(), failure.withdrawal_id), ("0xcontract", withdrawal_id(1)));
 }

@@ -94,11 +94,26 @@ export function otherActions(id, explained, refresh) {
 export function timeline(it) {
   const events = it.history.map((event) => ({ at: event.at, event }));
   const actions = it.operator_actions.map((action) => ({ at: action.acted_at, action }));
-  const entries = [...events, ...actions].sort((a, b) => a.at.localeCompare(b.at));
+  const entries = folded([...events, ...actions].sort((a, b) => a.at.localeCompare(b.at)));
   const time = (at) => element("time", { datetime: at, class: "muted" }, at.replace("T", " ").replace(/(\.\d{3})\d*Z/, "$1"));
-  return element("ol", { class: "timeline" }, entries.map(({ at, event, action }) => action
+  return element("ol", { class: "timeline" }, entries.map(({ at, event, action, repeated }) => repeated
+    ? element("li", { class: "muted" }, `The same ${number(Math.ceil(repeated / 2))} times more, until `, time(at))
+    : action
     ? element("li", { class: "operator" }, time(at), " ", element("b", {}, `${action.verb.replace(/_withdrawal$/, "").replaceAll("_", " ")} by ${action.actor}`),
       `: ${action.reason ?? "no reason"} (${action.changed.from} → ${action.changed.to})`)
     : element("li", {}, time(at), " ", element("b", {}, event.kind.replaceAll("_", " ")), " ", event.state && state(event.state),
       event.attempt ? `, attempt ${event.attempt}` : "", event.detail ? `: ${event.detail}` : "")));
+}
+
+/** Replaces tries with the same answers as the try before by their number. A try is two events. */
+function folded(entries) {
+  const same = (a, b) => a?.event && b?.event && ["kind", "state", "detail"].every((name) => a.event[name] === b.event[name]);
+  const shown = [];
+  entries.forEach((entry, at) => {
+    const repeats = same(entry, entries[at - 2]) && (same(entries[at + 1], entries[at - 1]) || same(entries[at - 1], entries[at - 3]));
+    if (!repeats) return shown.push(entry);
+    const repeated = shown.at(-1).repeated ? shown.pop().repeated : 0;
+    return shown.push({ at: entry.at, repeated: repeated + 1 });
+  });
+  return shown;
 }

@@ -19,9 +19,13 @@ function price(reading, cap) {
   const [now, most] = [Number(reading.value), Number(cap)];
   const text = `${reading.value} of at most ${cap} gwei`;
   const above = now > most;
-  return [element("meter", { min: 0, max: most * 1.5, high: most, optimum: 0, value: now, "aria-label": text }), " ",
-    element("span", { class: above ? "warning" : null }, above ? `${text}: above the cap` : text)];
+  return element("span", {},
+    element("meter", { min: 0, max: most * 1.5, high: most, optimum: 0, value: now, "aria-label": text }), " ",
+    element("span", { class: above ? "warning" : null }, above ? `${text}: above the cap` : text));
 }
+
+const WITHDRAWALS_LEFT =
+  { name: "Withdrawals left", number: true, cell: (it) => it.withdrawals_left === null ? "" : number(it.withdrawals_left) };
 
 export function gasAdmins(admins) {
   return table("Gas admins", [
@@ -29,6 +33,7 @@ export function gasAdmins(admins) {
     { name: "Address", cell: (it) => element("span", { class: "id" }, it.address) },
     { name: "Gas price and cap", cell: (it) => price(it.gas_price_gwei, it.maximum_gas_price_gwei) },
     { name: "Balance in wei", number: true, cell: (it) => element("span", { class: it.low_balance ? "bad" : null }, it.balance.value === null ? "not known" : BigInt(it.balance.value).toLocaleString("en"), it.low_balance ? ", low" : "") },
+    ...(admins.some((it) => it.pools.length > 0) ? [WITHDRAWALS_LEFT] : []),
     { name: "Open", number: true, cell: (it) => number(it.queue.open) },
     { name: "Held", number: true, cell: (it) => number(it.queue.held) },
     { name: "Oldest", cell: (it) => ago(it.queue.oldest_scheduled_at) },

@@ -23,7 +23,7 @@ const WITHDRAWALS = {
   gas: (admins) => [element("h2", {}, "Gas price and caps"), pools(admins), element("h2", {}, "Gas admins"), gasAdmins(admins)],
   columns: [
     { name: "Amount", number: true, cell: (it) => it.amount },
-    { name: "Beneficiary", cell: (it) => address(it.beneficiary) },
+    { name: "Beneficiary", cell: (it) => short(it.beneficiary) },
   ],
   account: (it) => it.gas_admin,
   mined: (it) => it.final_transaction,
@@ -47,14 +47,14 @@ const TRANSACTIONS = {
   filters: { account: "Account", to: "To", idempotency_key: "Idempotency key" },
   gas: (admins) => [element("h2", {}, "Accounts"), gasAdmins(admins)],
   columns: [
-    { name: "To", cell: (it) => target(it) },
+    { name: "To", cell: (it) => it.to ? short(it.to) : "a new contract" },
     { name: "Value in wei", number: true, cell: (it) => it.value },
     { name: "Label", cell: (it) => it.label ?? "" },
   ],
   account: (it) => it.account,
   mined: (it) => it.result,
   facts: (it) => [
-    ["To", target(it)],
+    ["To", it.to ? address(it.to) : "a new contract"],
     ["Value", `${it.value} wei`],
     ["Data", it.data !== "0x" && data(it.data)],
     ["Label", it.label],
@@ -116,10 +116,8 @@ function tableOf(kind, rows) {
     { name: "State", cell: (it) => state(it.state) },
     ...kind.columns,
     { name: "Scheduled", cell: (it) => ago(it.created_at) },
-    { name: "Attempts", number: true, cell: (it) => number(it.attempts) },
-    { name: "Mined as", cell: (it) => mined(kind.mined(it)) },
+    { name: "Block", number: true, cell: (it) => kind.mined(it) ? number(kind.mined(it).block) : "" },
     { name: "Fee in ether", number: true, cell: (it) => kind.mined(it)?.fee_ether ?? "" },
-    { name: "Idempotency key", cell: (it) => it.idempotency_key ?? "" },
     { name: "Why it waits or failed", text: true, cell: (it) => it.correction ?? it.fail_reason ?? it.waits_for ?? "" },
   ], rows, `There are no such ${kind.view}.`);
 }
@@ -141,8 +139,6 @@ function detailsOf(kind) {
           ["State", state(it.state)],
           ["Account", serviceLink(kind.account(it))],
           ...kind.facts(it),
-          ["Waits for", it.waits_for],
-          ["Why it failed", it.fail_reason],
           ["Idempotency key", it.idempotency_key],
           ["Scheduled", element("span", {}, ago(it.created_at), ` (${it.created_at})`)],
           ["Cancellation requested", it.cancelled_at],
@@ -184,8 +180,8 @@ function results(result) {
 
 function signed(transactions) {
   return table("What was signed", [
+    { name: "Nonce", cell: (it) => it.nonce },
     { name: "Hash", cell: (it) => address(it.hash) },
-    { name: "Nonce", number: true, cell: (it) => it.nonce },
     { name: "Highest fee in gwei", number: true, cell: (it) => it.max_fee_gwei },
     { name: "For", cell: (it) => it.cancels ? "the cancellation" : it.adopted ? "found on the chain" : "execution" },
     { name: "Sent", cell: (it) => it.sent_at ? ago(it.sent_at) : "not sent" },
@@ -193,17 +189,14 @@ function signed(transactions) {
   ], transactions, "");
 }
 
-function mined(transaction) {
-  return transaction ? [address(transaction.hash), ` in ${number(transaction.block)}`] : "";
-}
-
-function target(it) {
-  return it.to ? address(it.to) : "a new contract";
-}
-
 /** An address, a hash or an id. */
 function address(text) {
   return element("span", { class: "id" }, text);
+}
+
+/** An address in a list; the details have all of it. */
+function short(text) {
+  return element("span", { class: "id short", title: text }, `${text.slice(0, 8)}…${text.slice(-4)}`);
 }
 
 /** Bytes; long ones are folded. */
