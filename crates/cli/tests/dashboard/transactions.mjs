@@ -22,7 +22,7 @@ await run(async (browser) => {
 
     await page.goto(of(parked));
     await text(page, "The transaction is parked: the base fee is");
-    for (const shown of ["It fails if it is not signed before 2100-01-01", "0.000000001 gwei", "200 bytes"]) await text(page, shown);
+    for (const shown of ["It fails if it is not signed before 2100-01-01", "0.000000001 gwei", "200 bytes", "times more, until"]) await text(page, shown);
     await check(page, `parked transaction, ${scheme}, ${width}`);
     await screenshot(page, width === 1200 ? "parked-transaction" : "parked-transaction-phone");
     await page.close();
