@@ -2,7 +2,7 @@
 // its result, and what can be done.
 
 import { ago, batchLink, element, facts, link, number, replace, serviceLink, state, table } from "../dom.js";
-import { Problem, get, getIfAllowed, path } from "../server.js";
+import { Problem, get, path } from "../server.js";
 import { actionButton, isAbout } from "../verbs.js";
 import { otherActions, timeline } from "./batches.js";
 import { gasAdmins, pools } from "./gas.js";
@@ -75,17 +75,16 @@ function listOf(kind) {
     const before = parameters.get("before");
     const gas = element("div");
     const list = element("div");
-    const content = [
+    main.append(
+      element("h1", {}, kind.title),
       gas,
       element("h2", {}, `Latest ${kind.view}`),
       searchForm(kind.view, given, `Id of a ${kind.name}`,
         Object.entries(kind.filters).map(([name, label]) => textFilter(given, name, label)), stateFilter(given, kind.states)),
-      list,
-    ];
-    main.append(element("h1", {}, kind.title), ...content);
+      list);
     const load = async () => {
-      const admins = await getIfAllowed("/v1/gas-admins");
-      const page = admins && await readPage(kind, { ...given, before });
+      const admins = await read("/v1/gas-admins");
+      const page = admins && await read(kind.path, { ...given, before, limit: SHOWN });
       if (!page) {
         replace(main, element("h1", {}, kind.title), element("p", { class: "muted" }, kind.notServed));
         return;
@@ -100,12 +99,14 @@ function listOf(kind) {
   };
 }
 
-/** A page of the list. A filter that the server refuses is explained beside the form. */
-async function readPage(kind, filters) {
+/** `null`: it is not served here. A filter that the server refuses is explained beside the form. */
+async function read(path, parameters) {
   try {
-    return await getIfAllowed(kind.path, { ...filters, limit: SHOWN });
+    return await get(path, parameters);
   } catch (error) {
-    if (error instanceof Problem && error.status === 400) return { refused: error.message };
+    if (!(error instanceof Problem)) throw error;
+    if (error.status === 404) return null;
+    if (error.status === 400) return { refused: error.message };
     throw error;
   }
 }
