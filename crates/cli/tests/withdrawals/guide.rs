@@ -7,6 +7,7 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{self, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
 };
 
 use grid_batch_test_chain::find_anvil;
@@ -46,7 +47,10 @@ fn blocks(guide: &str) -> Vec<String> {
 
 /// Free ports below those that the system gives to other tests.
 fn free_ports<const N: usize>() -> [u16; N] {
+    // Also other ones than those of another test of this process.
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + u16::try_from(process::id() % 3_000).unwrap() * 4;
+    let first = first + TAKEN.fetch_add(4, Ordering::Relaxed);
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let mut free = (first..32_700).filter(is_free);
     array::from_fn(|_| free.next().unwrap())
