@@ -31,6 +31,11 @@ const RUN_BY: &[(&str, &str, &str)] = &[
         "crates/cli/tests/withdrawals/guide.rs",
         "commands_of_the_guide_pay_withdrawals",
     ),
+    (
+        "docs/guides/openzeppelin-relayer.md",
+        "crates/cli/tests/withdrawals/guide.rs",
+        "relayer_guide_makes_every_request_of_its_table",
+    ),
 ];
 
 #[test]

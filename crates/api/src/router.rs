@@ -56,7 +56,7 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
     };
     Router::new()
         .merge(gas_admin_routes(&parts, &api))
-        .merge(read_routes(&parts, &api))
+        .merge(read_routes(&parts, &api, &intake))
         .merge(operator_routes(&parts, &api))
         .merge(optional(&parts.events, |store| {
             with_context(events::routes(), EventContext::new(Arc::clone(&api), store))
@@ -126,7 +126,7 @@ fn gas_admin_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
     with_context(gas_admins::routes(), GasAdminContext { api: Arc::clone(api), source })
 }
 
-fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
+fn read_routes(parts: &ApiParts, api: &Arc<ApiState>, intake: &Intake) -> Router {
     if !parts.serves_reads {
         return Router::new();
     }
@@ -136,6 +136,10 @@ fn read_routes(parts: &ApiParts, api: &Arc<ApiState>) -> Router {
         gas_admins: parts.gas_admins.clone(),
         events: parts.events.clone(),
         operators: parts.operators.clone(),
+        withdrawals: match intake {
+            Intake::Withdrawals(withdrawals, _) => Some(Arc::clone(&withdrawals.store)),
+            Intake::Batches(_) => None,
+        },
         sources: parts.read_sources.clone(),
     };
     with_context(reads::routes(), context)

@@ -170,13 +170,13 @@ impl OperatorVerb {
             Self::Resume => "end the pause",
             Self::ReleaseClaim => "make the owner of the service release it",
             Self::Drain => "have the instance give up its services and take no others",
-            Self::NoncesElsewhere => "decide that the nonces were used for no open withdrawal",
+            Self::NoncesElsewhere => "decide that the nonces were used for nothing that is open",
             Self::StartNonce => "decide that this nonce is the next one of the account",
-            Self::PayNonce => "decide that the nonce was used for a withdrawal",
+            Self::PayNonce => "decide that the nonce was used for a withdrawal or transaction",
             Self::FillNonces => "fill the nonces with empty transfers",
-            Self::CancelWithdrawal => "cancel the withdrawal, if it still can be",
-            Self::SpeedUpWithdrawal => "raise the fees of the withdrawal, if it is not mined",
-            Self::RetryWithdrawal => "schedule the failed withdrawal again",
+            Self::CancelWithdrawal => "cancel the withdrawal or transaction, if it still can be",
+            Self::SpeedUpWithdrawal => "raise the fees of the withdrawal or transaction, if it is not mined",
+            Self::RetryWithdrawal => "schedule the failed withdrawal or transaction again",
             Self::MoveWithdrawal => "move the withdrawal to the gas admin of its pool",
             Self::CreateToken => "create the token",
             Self::RevokeToken => "revoke the token",
@@ -482,7 +482,9 @@ pub enum ActionRefusal {
     )]
     Locked,
     /// The nonce cannot have been used for the withdrawal.
-    #[error("nonce {nonce} is not undecided, or the withdrawal is not open or has another nonce")]
+    #[error(
+        "nonce {nonce} is not undecided, or what it is to be used for is not open or has another nonce"
+    )]
     NotPaid {
         /// The nonce.
         nonce: u64,

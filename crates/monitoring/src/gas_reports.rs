@@ -92,7 +92,7 @@ fn paused(pool: &GasPoolState, admin: &GasAdminState) -> Option<GasPause> {
         let for_seconds = Some(above_cap_for.as_secs_f64().round());
         return Some(GasPause { reason, for_seconds });
     }
-    let reason = format!("{} had too few coins for the gas of its last withdrawal", admin.name);
+    let reason = format!("{} had too few coins for the gas of its last transaction", admin.name);
     (!admin.can_pay).then_some(GasPause { reason, for_seconds: None })
 }
 

@@ -32,8 +32,8 @@ pub enum WithdrawalConflict {
     },
     /// The gas admin has reached its limit of open withdrawals.
     #[error(
-        "the gas admin {service_id} has {open} open withdrawals, and may have {limit}; send the request \
-         again when some of them have ended"
+        "the gas admin {service_id} has {open} open withdrawals and transactions, and may have {limit}; send \
+         the request again when some of them have ended"
     )]
     QueueFull {
         /// The gas admin.

@@ -35,13 +35,12 @@ fn page() -> String {
             let method: Method = method.to_uppercase().parse().unwrap();
             let scope = scope(needs(&method, Some(path)));
             let group = groups.entry(operation["tags"][0].as_str().unwrap()).or_default();
-            writeln!(group, "| {method} | `{path}` | {scope} | {summary} |").unwrap();
+            writeln!(group, "- `{method} {path}` ({scope}): {summary}").unwrap();
         }
     }
     let mut page = INTRODUCTION.to_owned();
     for (name, rows) in groups {
-        write!(page, "\n## {name}\n\n| method | path | scope | what |\n|---|---|---|---|\n{rows}")
-            .unwrap();
+        write!(page, "\n## {name}\n\n{rows}").unwrap();
     }
     page
 }

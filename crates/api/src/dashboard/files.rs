@@ -26,11 +26,13 @@ pub(super) const FILES: &[File] = files! {
     "verbs.js"
     "views/batches.js"
     "views/events.js"
+    "views/gas.js"
     "views/held.js"
     "views/nodes.js"
     "views/overview.js"
+    "views/queued.js"
+    "views/search.js"
     "views/services.js"
-    "views/withdrawals.js"
 };
 
 impl File {

@@ -12,12 +12,12 @@ pub struct GasAdminReport {
     pub name: String,
     /// Its address.
     pub address: String,
-    /// The service that orders its withdrawals.
+    /// The service that orders its withdrawals and transactions.
     pub gas_admin: String,
     /// Its balance and the gas price.
     #[serde(flatten)]
     pub gas: GasReport,
-    /// Its open withdrawals.
+    /// Its open withdrawals and transactions.
     pub queue: QueueReport,
     /// The withdrawal that failed last.
     pub last_failure: Option<FailureReport>,
@@ -32,7 +32,7 @@ pub struct GasReport {
     pub balance: Reading,
     /// The gas price, in gwei.
     pub gas_price_gwei: Reading,
-    /// The cap of the gas price, in gwei: the highest of its pools.
+    /// The cap of the gas price, in gwei: the highest of its pools and transactions.
     pub maximum_gas_price_gwei: String,
     /// The gas that a withdrawal may use.
     pub gas_per_withdrawal: u64,
@@ -42,7 +42,7 @@ pub struct GasReport {
     pub withdrawals_left: Option<u64>,
     /// Whether these are too few, fewer than 20.
     pub low_balance: bool,
-    /// What the gas of the withdrawals that are not sent yet costs at the present price.
+    /// What the gas of what is not sent yet costs at the present price.
     pub estimated_cost: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Reading {
     pub error: Option<String>,
 }
 
-/// The open withdrawals of a gas admin.
+/// The open withdrawals and transactions of a gas admin.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct QueueReport {
     open: u64,

@@ -83,7 +83,7 @@ pub(super) struct StartNonceRequest {
     pub(super) reason: String,
     /// Says what would change, and changes nothing.
     pub(super) dry_run: Option<bool>,
-    /// The next nonce. Those below it were used for no open withdrawal.
+    /// The next nonce. Those below it were used for nothing that is open.
     nonce: u64,
 }
 

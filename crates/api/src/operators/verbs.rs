@@ -112,9 +112,9 @@ verbs_with_id! {
 verbs_with_id! {
     nonces, "The id of the gas admin's service, percent-encoded":
     elsewhere "/v1/services/{id}/nonces/elsewhere" NoncesElsewhere NonceRangeRequest "decideNonces"
-        "Decide that undecided nonces were used for no open withdrawal";
+        "Decide that undecided nonces were used for nothing that is open";
     paid "/v1/services/{id}/nonces/paid" PayNonce PaidNonceRequest "decidePaidNonce"
-        "Decide that an undecided nonce was used for a withdrawal";
+        "Decide that an undecided nonce was used for a withdrawal or transaction";
     start "/v1/services/{id}/nonces/start" StartNonce StartNonceRequest "startNonce"
         "Decide which nonce of a gas admin is the next one";
     fill "/v1/services/{id}/nonces/fill" FillNonces NonceRangeRequest "fillNonces"

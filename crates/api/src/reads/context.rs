@@ -6,6 +6,7 @@ use grid_batch_core::operators::OperatorStore;
 use grid_batch_core::queries::{BatchDetails, BatchQueryStore, SearchLimits};
 use grid_batch_core::queue::Ahead;
 use grid_batch_core::{ItemId, ServiceId};
+use grid_batch_withdrawals::WithdrawalStore;
 
 use super::{HistorySource, LedgerSource, PauseSource};
 use crate::{
@@ -37,6 +38,8 @@ pub(crate) struct ReadContext {
     pub(crate) events: Option<Arc<dyn EventStore>>,
     /// `None`: nothing is known of what operators did.
     pub(crate) operators: Option<Arc<dyn OperatorStore>>,
+    /// `None`: no batch belongs to a withdrawal or transaction.
+    pub(crate) withdrawals: Option<Arc<dyn WithdrawalStore>>,
     pub(crate) sources: ReadSources,
 }
 

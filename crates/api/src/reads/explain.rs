@@ -11,6 +11,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 use super::{
     ReadContext,
     explain_json::{BatchExplanationJson, GasJson, ServiceExplanationJson},
+    explain_queued::ExplainedQueued,
 };
 use crate::{
     access::Caller,
@@ -26,6 +27,9 @@ pub(super) struct Explained {
     pub(super) gas: Option<GasJson>,
     /// What only this process knows.
     pub(super) waits: Vec<WaitReason>,
+    /// The withdrawal or transaction of the batch, and that of the batch that it waits for.
+    pub(super) queued: Option<ExplainedQueued>,
+    pub(super) queued_ahead: Option<ExplainedQueued>,
 }
 
 /// `GET /v1/batches/{id}/explain`: why a batch waits, and what an operator could do.
@@ -120,7 +124,15 @@ impl ReadContext {
         let details = batch.map(read).transpose()?.flatten();
         let gas = self.gas_of(service_id)?;
         let waits = self.waits_of(service_id, details.as_ref());
-        Ok(Explained { details, service, pause, gas, waits })
+        let queued = self.queued(details.as_ref().map(|details| &details.batch))?;
+        let ahead = details.as_ref().and_then(|details| details.ahead.as_ref()?.head.as_ref());
+        let queued_ahead = self.queued(ahead)?;
+        Ok(Explained { details, service, pause, gas, waits, queued, queued_ahead })
+    }
+
+    fn queued(&self, batch: Option<&StoredBatch>) -> Result<Option<ExplainedQueued>, ApiError> {
+        let (Some(store), Some(batch)) = (&self.withdrawals, batch) else { return Ok(None) };
+        ExplainedQueued::read(&**store, batch).map_err(ApiError::read_failed)
     }
 
     /// Why batches of the service wait, and which nodes do not answer on which the batch depends that it waits for.

@@ -6,11 +6,18 @@ use grid_batch_core::queries::{
 };
 use grid_batch_core::queue::Ahead;
 
-use super::{ReadContext, batch_json::BatchJson, explain::Explained, service_json::ServiceJson};
+use super::{
+    ReadContext,
+    batch_json::BatchJson,
+    explain::Explained,
+    explain_queued::{ExplainedQueued, ExplainedQueuedJson},
+    service_json::ServiceJson,
+};
 use crate::{
     GasAdminReport, GasPause, GasReport, PoolReport,
     batches::WaitJson,
     http::{Links, json_types},
+    withdrawals::{Queued, QueuedVerb},
 };
 
 json_types! {
@@ -23,7 +30,15 @@ json_types! {
         links: &Links<'_>,
         now: Timestamp,
     ) {
-        text: String = explanation.to_string(),
+        text: String = text(explained, explanation),
+        /// The withdrawal whose latest batch it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        withdrawal: Option<ExplainedQueuedJson> =
+            queued_json(explained, Queued::Withdrawal, links),
+        /// The transaction whose latest batch it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transaction: Option<ExplainedQueuedJson> =
+            queued_json(explained, Queued::Transaction, links),
         batch: BatchJson = batch_json(details, links),
         wait: Option<WaitJson> =
             WaitJson::new(&details.batch, details.ahead.as_ref(), &explanation.also()),
@@ -35,7 +50,7 @@ json_types! {
             ServiceJson::new(context, &explained.service, explained.pause.as_ref(), links, now),
         gas: Option<GasJson> = explained.gas.clone(),
         outages: Vec<OutageJson> = outages(&explained.waits),
-        actions: Vec<ActionJson> = explanation.actions().iter().map(ActionJson::new).collect(),
+        actions: Vec<ActionJson> = actions(explained, explanation.actions()),
     }
 
     /// Why a service waits.
@@ -53,7 +68,7 @@ json_types! {
             explained.details.as_ref().map(|details| OldestJson::new(details, links)),
         gas: Option<GasJson> = explained.gas.clone(),
         outages: Vec<OutageJson> = outages(&explained.waits),
-        actions: Vec<ActionJson> = explanation.actions().iter().map(ActionJson::new).collect(),
+        actions: Vec<ActionJson> = actions(explained, explanation.actions()),
     }
 
     /// A node that does not answer, or does not report its ledger.
@@ -88,11 +103,22 @@ json_types! {
         link: String = links.batch(&batch.batch_id, "", &batch.service_id),
     }
 
-    struct ActionJson(possible: &PossibleAction<'_>) {
-        verb: &'static str = possible.verb.as_str(),
-        text: &'static str = possible.verb.description(),
-        batch_id: Option<String> = possible.batch.map(|batch| batch.batch_id.to_string()),
-        service_id: Option<String> = possible.batch.map(|batch| batch.service_id.to_string()),
+    /// What can be done about a batch, a withdrawal, a transaction or, if none of them is named, the service.
+    pub(super) struct ActionJson(
+        done: &'static str,
+        description: &'static str,
+        batch: Option<&StoredBatch>,
+        of_withdrawal: Option<String>,
+        of_transaction: Option<String>,
+    ) {
+        verb: &'static str = done,
+        text: &'static str = description,
+        batch_id: Option<String> = batch.map(|batch| batch.batch_id.to_string()),
+        service_id: Option<String> = batch.map(|batch| batch.service_id.to_string()),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        withdrawal_id: Option<String> = of_withdrawal,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transaction_id: Option<String> = of_transaction,
     }
 
     /// What gas costs, and what may be paid.
@@ -109,6 +135,45 @@ json_types! {
         maximum_gas_price_gwei: String = pool.maximum_gas_price_gwei,
         paused: Option<GasPause> = pool.paused,
     }
+}
+
+impl ActionJson {
+    fn of_batch(possible: &PossibleAction<'_>) -> Self {
+        let PossibleAction { verb, batch } = possible;
+        Self::new(verb.as_str(), verb.description(), *batch, None, None)
+    }
+
+    pub(super) fn of_queued(verb: &QueuedVerb, kind: Queued, id: String) -> Self {
+        let (withdrawal, transaction) = match kind {
+            Queued::Withdrawal => (Some(id), None),
+            Queued::Transaction => (None, Some(id)),
+        };
+        Self::new(verb.name, verb.text, None, withdrawal, transaction)
+    }
+}
+
+fn text(explained: &Explained, explanation: &BatchExplanation<'_>) -> String {
+    let wait = explained.details.as_ref().and_then(BatchDetails::wait);
+    match &explained.queued {
+        Some(queued) => queued.text(explanation, wait.map(|wait| wait.reason)),
+        None => explanation.to_string(),
+    }
+}
+
+fn queued_json(
+    explained: &Explained,
+    kind: Queued,
+    links: &Links<'_>,
+) -> Option<ExplainedQueuedJson> {
+    let queued = explained.queued.as_ref().filter(|queued| queued.kind == kind)?;
+    Some(ExplainedQueuedJson::new(queued, links))
+}
+
+/// What can be done about what is explained, and then about its batches and its service.
+fn actions(explained: &Explained, of_batches: Vec<PossibleAction<'_>>) -> Vec<ActionJson> {
+    let queued = explained.queued.iter().chain(&explained.queued_ahead);
+    let of_queued = queued.flat_map(ExplainedQueued::actions);
+    of_queued.chain(of_batches.iter().map(ActionJson::of_batch)).collect()
 }
 
 fn batch_json(details: &BatchDetails, links: &Links<'_>) -> BatchJson {

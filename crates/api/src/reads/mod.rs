@@ -10,6 +10,7 @@ mod context;
 mod details_json;
 mod explain;
 mod explain_json;
+mod explain_queued;
 mod history;
 mod ledgers;
 mod list_query;

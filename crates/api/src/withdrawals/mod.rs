@@ -12,6 +12,7 @@ mod queued;
 mod retry_failed;
 mod schedule;
 mod undecided_nonces;
+mod verbs;
 mod waits_for;
 mod writer;
 
@@ -34,6 +35,7 @@ pub(crate) use list::{PagePosition, QueuedPageJson, parse_before, parse_states, 
 pub(crate) use operations::{OperationAnswer, cancel_one, retry_one, speed_up_one};
 pub(crate) use queued::{Queued, QueuedJson};
 pub(crate) use schedule::{UniqueBy, enqueue, refuse_if_new, schedule};
+pub(crate) use verbs::{QueuedVerb, possible_verbs};
 pub(crate) use waits_for::{present_nonce, waits_for};
 pub(crate) use writer::{WithdrawalGroupStore, WithdrawalQueue};
 

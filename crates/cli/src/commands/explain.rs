@@ -14,11 +14,11 @@ use crate::commands::{
     remote::{Server, explanation_lines},
 };
 
-/// Explains why a batch or a service waits, and what can be done
+/// Explains why a batch, a withdrawal, a transaction or a service waits, and what can be done
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("of").multiple(true).required(true))]
 pub(crate) struct ExplainArgs {
-    /// Id of a batch or a withdrawal, or at least its first 8 characters; or a service or gas admin
+    /// Id of a batch, a withdrawal or a transaction, or at least its first 8 characters; or a service or gas admin
     #[arg(value_name = "BATCH|SERVICE", group = "of")]
     batch: Option<Word>,
     /// A service; with BATCH, the batch's service, if several have this id

@@ -267,6 +267,14 @@ mod tests {
             [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n\n\
             ## Options of many commands\n\n"
             .to_owned();
+        for (first, others) in WITH {
+            let others = others.iter().map(|name| format!("`--{name}`")).collect::<Vec<_>>();
+            page.push_str(&format!(
+                "Commands with `--{first}` also have {}.\n",
+                others.join(" and ")
+            ));
+        }
+        page.push('\n');
         for (name, help) in commands.keys().filter(|(name, _)| name != "help") {
             page.push_str(&format!("- `--{name}`: {help}\n"));
         }
@@ -287,13 +295,28 @@ mod tests {
             let help = command.bin_name(&name).term_width(100).render_long_help().to_string();
             let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
             page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help.trim()));
-            let names = options.iter().filter(|(_, name)| name != "help");
-            let names: Vec<_> = names.map(|(_, name)| format!("`--{name}`")).collect();
+            let names: Vec<&str> = options.iter().map(|(_, name)| name.as_str()).collect();
+            let names = names.iter().filter(|name| **name != "help" && !is_with(name, &names));
+            let names: Vec<_> = names.map(|name| format!("`--{name}`")).collect();
             if !names.is_empty() {
                 page.push_str(&format!("\nAlso {}.\n", names.join(", ")));
             }
         }
         page
+    }
+
+    /// Options that every command has which has the first one.
+    #[cfg(feature = "evm")]
+    const WITH: [(&str, &[&str]); 2] =
+        [("url", &["token-file", "profile"]), ("config", &["database"])];
+
+    /// Whether the option is one of those that come with another one of these.
+    #[cfg(feature = "evm")]
+    fn is_with(name: &str, names: &[&str]) -> bool {
+        WITH.iter().filter(|(first, _)| names.contains(first)).any(|(first, others)| {
+            assert!(others.iter().all(|other| names.contains(other)), "--{first} alone: {names:?}");
+            others.contains(&name)
+        })
     }
 
     #[cfg(feature = "evm")]

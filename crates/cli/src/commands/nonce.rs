@@ -26,9 +26,10 @@ pub(crate) struct NonceArgs {
     /// The nonce, or the first and the last of several
     #[arg(value_name = "NONCE|FIRST-LAST", value_parser = parse_nonces)]
     nonce: Option<Nonces>,
-    /// elsewhere: the undecided nonces were used for no open withdrawal; the id of a withdrawal: the nonce was used for
-    /// it; start: this nonce is the next one of the gas admin, and those below it were used for no open withdrawal;
-    /// fill: the nonces are free, and each gets an empty transfer, so that transactions with higher nonces can be mined
+    /// elsewhere: the undecided nonces were used for nothing that is open; the id of a withdrawal or transaction: the
+    /// nonce was used for it; start: this nonce is the next one of the gas admin, and those below it were used for
+    /// nothing that is open; fill: the nonces are free, and each gets an empty transfer, so that transactions with
+    /// higher nonces can be mined
     #[arg(requires = "reason", value_parser = parse_decision)]
     decision: Option<String>,
     /// Reason, for the log of operators' actions
@@ -56,7 +57,9 @@ fn parse_decision(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     text.parse::<WithdrawalId>().map(|id| id.to_string()).map_err(|error| {
-        format!("{error}; expected elsewhere, start, fill, or the id of a withdrawal")
+        format!(
+            "{error}; expected elsewhere, start, fill, or the id of a withdrawal or transaction"
+        )
     })
 }
 

@@ -60,7 +60,7 @@ export async function check(page, name) {
 }
 
 /** Those that the manual shows. */
-const IMAGES = ["overview", "service", "batch", "held", "decision", "withdrawals", "overview-phone"];
+const IMAGES = ["overview", "service", "batch", "held", "decision", "withdrawals", "transaction", "overview-phone"];
 
 export async function screenshot(page, name) {
   if (!IMAGES.includes(name)) return;

@@ -13,6 +13,7 @@ const VIEWS = [
   ["batch", `#/batches/${committed}`, "Batch", [committed, "accepted", "submitted", "status"]],
   ["held", "#/held", "Held batches", ["look first", "End as invalid"]],
   ["withdrawals", "#/withdrawals", "Withdrawals", ["no pools"]],
+  ["transactions", "#/transactions", "Transactions", ["no accounts"]],
   ["nodes", "#/nodes", "Nodes and instances", ["sawtooth", "http://127.0.0.1", "Drain", "confirmed"]],
   ["events", "#/events", "Events", ["accepted", held.slice(0, 12)]],
 ];
@@ -26,7 +27,7 @@ await run(async (browser) => {
       await heading(page, title);
       for (const part of shown) await text(page, part);
       await check(page, `${name}, ${scheme}, ${width}`);
-      if (name !== "withdrawals") await screenshot(page, width === 1200 ? name : `${name}-phone`);
+      if (!["withdrawals", "transactions"].includes(name)) await screenshot(page, width === 1200 ? name : `${name}-phone`);
     }
     await page.close();
   }

@@ -13,7 +13,11 @@ await run(async (browser) => {
     await screenshot(page, width === 1200 ? "withdrawals" : "withdrawals-phone");
     await page.close();
   }
-  const page = await open(browser, `${url}/dashboard#/batches/${withdrawal}`);
+  const page = await open(browser, `${url}/dashboard#/withdrawals/${withdrawal}`);
+  await heading(page, "Withdrawal");
+  for (const shown of ["The withdrawal is parked: the base fee is", "Beneficiary", "Cancel"]) await text(page, shown);
+  await check(page, "withdrawal");
+  await page.goto(`${url}/dashboard#/batches/${withdrawal}`);
   await heading(page, "Batch");
   await text(page, "gas price");
 });

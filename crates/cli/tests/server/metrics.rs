@@ -95,12 +95,22 @@ fn reference_rows(text: &str) -> Vec<String> {
     let helps = text.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '));
     let mut rows: Vec<String> = helps
         .map(|(name, help)| {
-            let (_, rest) = text.split_once(&format!("# TYPE {name} ")).unwrap();
-            format!("| `{name}` | {} | {help} |", rest.lines().next().unwrap())
+            let named = format!("# TYPE {name} {}\n", type_of(name));
+            assert!(text.contains(&named), "the name {name} does not tell its type");
+            format!("- `{name}`: {help}")
         })
         .collect();
     rows.sort();
     rows
+}
+
+/// The type that the name of a metric tells.
+fn type_of(name: &str) -> &'static str {
+    match name {
+        name if name.ends_with("_total") => "counter",
+        name if name.ends_with("_duration_seconds") => "histogram",
+        _ => "gauge",
+    }
 }
 
 /// Which labels a metric has depends on what has happened, so the page has no list of them.
@@ -108,8 +118,9 @@ fn assert_reference_is_up_to_date(text: &str) {
     let expected = format!(
         "# Metrics\n\nWhat `/metrics` has for Prometheus. The samples name their labels; no label is the id of a \
          batch. This page is\ngenerated from a running server: `UPDATE_DOCS=1 cargo test -p grid-batch --test server \
-         dashboard_and_alerts`.\nWhat the alerts mean that use them is in [alerts](../guides/alerts.md).\n\n\
-         | metric | type | what |\n|---|---|---|\n{}\n",
+         dashboard_and_alerts`.\n[Alerts](../guides/alerts.md) use them. Counters end with `_total`, histograms with \
+         `_duration_seconds`; others are gauges.\n\n\
+         {}\n",
         reference_rows(text).join("\n")
     );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");

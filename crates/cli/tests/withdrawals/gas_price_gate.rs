@@ -1,9 +1,7 @@
 //! The gate for the gas price.
 
-use std::path::Path;
-
 use grid_batch_test_chain::Fault;
-use grid_batch_test_support::{browser, wait::wait_until};
+use grid_batch_test_support::wait::wait_until;
 use serde_json::{Value, json};
 
 use crate::harness::{WithdrawalHarness, WithdrawalServer};
@@ -50,20 +48,6 @@ fn price_above_the_cap_parks_until_it_falls() {
     server.wait_until_withdrawn(&ids);
     assert_eq!((harness.paid(0), harness.paid(1)), (vec![1, 2], vec![3]));
     assert_eq!((harness.nonce(0), harness.nonce(1)), (2, 1));
-}
-
-#[test]
-fn dashboard_shows_the_price_against_the_cap() {
-    let harness = WithdrawalHarness::new(1);
-    harness.anvil.stop_mining().unwrap();
-    harness.anvil.set_base_fee(250).unwrap();
-    let server = harness.serve();
-    let id = server.schedule(&harness.withdrawal_request(0, 1));
-    server.wait_for_state(&id, "parked");
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let script = sources.join("tests/dashboard/withdrawals.mjs");
-    let arguments = json!({ "url": format!("http://{}", server.address), "withdrawal": id });
-    browser::run_script(&script, harness.path(), &sources.join("../../docs/images"), arguments);
 }
 
 #[test]

@@ -138,8 +138,8 @@ pub enum Stale {
     },
     /// An operator decided about the batch of a withdrawal that does not wait for a decision.
     #[error(
-        "the batch belongs to a withdrawal and does not wait for a decision: cancel the withdrawal with \
-         POST /withdrawals/ID/cancel, or decide about a nonce with `grid-batch nonce`"
+        "the batch belongs to a withdrawal or transaction and does not wait for a decision: cancel that instead, or \
+         decide about a nonce with `grid-batch nonce`"
     )]
     Withdrawal,
 }

@@ -215,10 +215,6 @@ impl<'a> BatchExplanation<'a> {
         let nodes_answer = self.facts.is_none_or(|facts| facts.nodes_answer());
         let own = wait.own_actions(batch, nodes_answer);
         let mut actions: Vec<_> = own.into_iter().map(of(batch)).collect();
-        if self.details.of_withdrawal && batch.held.is_none() {
-            // Operators cancel or retry a withdrawal itself, not its batches.
-            actions.retain(|possible| possible.verb == OperatorVerb::Retry);
-        }
         if let Some(ahead) = &self.details.ahead
             && let Some(head) = &ahead.head
         {
@@ -230,6 +226,11 @@ impl<'a> BatchExplanation<'a> {
                 (_, None) => Vec::new(),
             };
             actions.extend(of_head.into_iter().map(of(head)));
+        }
+        if self.details.of_withdrawal {
+            // Operators cancel or retry a withdrawal itself, not its batches.
+            let is_held = |it: &PossibleAction<'_>| it.batch.is_none_or(|it| it.held.is_some());
+            actions.retain(|it| it.verb == OperatorVerb::Retry || is_held(it));
         }
         let pause = self.facts.and_then(|facts| facts.pause);
         if pause.is_some_and(|pause| pause.states_differ) {
@@ -247,10 +248,23 @@ impl fmt::Display for BatchExplanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(wait) = self.details.wait() else { return fmt_end(self.details, f) };
         write!(f, "The batch waits for {wait}.")?;
-        if let Some(facts) = &self.facts {
-            facts.fmt_search(self.blocker().unwrap_or(&self.details.batch), f)?;
+        MoreThanWait(self).fmt(f)
+    }
+}
+
+/// The sentences of an explanation that follow the one about the wait, each after a space: for a text that says in other
+/// words what the batch waits for.
+#[derive(Debug, Clone, Copy)]
+pub struct MoreThanWait<'a>(pub &'a BatchExplanation<'a>);
+
+impl fmt::Display for MoreThanWait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(explanation) = self;
+        let batch = &explanation.details.batch;
+        if let Some(facts) = &explanation.facts {
+            facts.fmt_search(explanation.blocker().unwrap_or(batch), f)?;
         }
-        fmt_sentences(&self.also(), f)
+        fmt_sentences(&explanation.also(), f)
     }
 }
 

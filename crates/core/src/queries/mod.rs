@@ -17,7 +17,8 @@ pub use counts::{
     BatchCounts, FullQueue, OpenState, OpenStates, PoolConnections, QueueCounts, ServiceCounts,
 };
 pub use explain::{
-    BatchExplanation, PossibleAction, SearchLimits, ServiceExplanation, ServiceFacts, ServicePause,
+    BatchExplanation, MoreThanWait, PossibleAction, SearchLimits, ServiceExplanation, ServiceFacts,
+    ServicePause,
 };
 pub use item_id_prefix::{ItemIdPrefix, ItemIdPrefixError};
 pub use query::{

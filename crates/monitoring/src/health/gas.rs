@@ -23,10 +23,10 @@ pub(super) fn gas_part(gas: &GasHealth) -> HealthPart {
         ));
     }
     if gas.paid_after_failure > 0 {
-        let withdrawals = gas.paid_after_failure;
+        let executed = gas.paid_after_failure;
         reasons.push(format!(
-            "since the server was started, the chain has paid {withdrawals} withdrawals that had ended as failed; \
-             the log names their nonces"
+            "since the server was started, the chain has executed {executed} withdrawals or transactions that had \
+             ended as failed; the log names their nonces"
         ));
     }
     if let Some(age) = gas.overdue {
@@ -70,7 +70,7 @@ mod tests {
         for text in [
             "1 gas admins cannot",
             "low: treasury",
-            "paid 3 withdrawals",
+            "executed 3 withdrawals",
             "2 pools for 70 s",
             "read for 150 s",
         ] {

@@ -98,7 +98,7 @@ impl NoncesDecision<'_> {
         if !is_decided {
             return Ok(Err(ActionRefusal::NotPaid { nonce }));
         }
-        let after = format!("nonce {nonce} was used for the withdrawal {paid}");
+        let after = format!("nonce {nonce} was used for {paid}");
         Ok(Ok((format!("nonce {nonce} is undecided"), after)))
     }
 

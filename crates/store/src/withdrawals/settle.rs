@@ -90,7 +90,7 @@ pub(super) fn decide_paid(
     if stored.is_without_event() {
         return if is_moved { Ok(false) } else { end_as_paid(connection, owner.0) };
     }
-    let note = Some("an operator decided that it was used for this withdrawal");
+    let note = Some("an operator decided that it was used for this");
     let settled = SettledNonce { owner: Some(owner), note, ..SettledNonce::default() };
     if is_moved {
         remove_transactions(connection, service_id, number)?;

@@ -8,7 +8,7 @@ import { overview } from "./views/overview.js";
 import { services, service } from "./views/services.js";
 import { batches, batch } from "./views/batches.js";
 import { held } from "./views/held.js";
-import { withdrawals } from "./views/withdrawals.js";
+import { transaction, transactions, withdrawal, withdrawals } from "./views/queued.js";
 import { nodes } from "./views/nodes.js";
 import { events } from "./views/events.js";
 
@@ -18,7 +18,8 @@ const VIEWS = [
   ["services", "Services", services, service],
   ["batches", "Batches", batches, batch],
   ["held", "Held", held],
-  ["withdrawals", "Withdrawals", withdrawals],
+  ["withdrawals", "Withdrawals", withdrawals, withdrawal],
+  ["transactions", "Transactions", transactions, transaction],
   ["nodes", "Nodes", nodes],
   ["events", "Events", events],
 ];

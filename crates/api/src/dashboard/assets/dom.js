@@ -45,7 +45,7 @@ export function table(caption, columns, rows, empty) {
 
 /** A list of names and values, without those that are empty. */
 export function facts(entries) {
-  const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const shown = entries.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "");
   return element("dl", { class: "facts" },
     shown.map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 }
@@ -77,7 +77,7 @@ export function button(text, key, onclick, properties = {}) {
 export function state(name, detail) {
   const kinds = { committed: "good", invalid: "bad", held: "warning", delayed: "warning", in_doubt: "warning", absent: "warning",
     ok: "good", running: "good", degraded: "warning", paused: "warning", draining: "warning", unhealthy: "bad", failing: "bad", stopped: "bad",
-    executed: "good", failed: "bad" };
+    executed: "good", withdrawn: "good", failed: "bad", parked: "warning" };
   return element("span", { class: `state ${kinds[name] ?? ""}` }, name.replaceAll("_", " "), detail ?? "");
 }
 

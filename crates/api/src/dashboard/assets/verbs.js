@@ -18,16 +18,29 @@ const OF_BATCHES = {
   end_following: ["End what follows", "end-following"],
 };
 const DECIDE_ATTEMPT = ["resubmit", "end_committed", "end_invalid"];
+/** The kinds of what is queued, and where their verbs are. The server says which verbs it takes. */
+const OF_QUEUED = {
+  withdrawal_id: ["withdrawal", (id, verb) => `/withdrawals/${encodeURIComponent(id)}/${encodeURIComponent(verb)}`],
+  transaction_id: ["transaction", (id, verb) => path("transactions", id, verb)],
+};
 const OF_SERVICES = {
   pause: ["Pause", (id) => path("services", id, "pause")],
   resume: ["Resume", (id) => path("services", id, "resume")],
   release_claim: ["Release the claim", (id) => path("claims", id, "release")],
 };
 
-/** A button for an action that the server names: {verb, text, batch_id, service_id}. */
+/** A button for an action that the server names: {verb, text}, and batch_id, withdrawal_id, transaction_id or service_id. */
 export function actionButton(action, attempt, done) {
+  const queued = Object.keys(OF_QUEUED).find((key) => action[key]);
+  if (queued) return queuedButton(...OF_QUEUED[queued], action.verb, action[queued], action.text, done);
   if (action.batch_id) return batchButton(action.verb, action.batch_id, action.service_id, attempt, action.text, done);
   return serviceButton(action.verb, action.service_id, action.text, done);
+}
+
+/** Whether an action is about a batch, about what the batch tries, or about its service. */
+export function isAbout(action, batchId) {
+  // The id of a withdrawal or transaction is the beginning of the ids of its batches.
+  return batchId.startsWith(action.batch_id ?? action.withdrawal_id ?? action.transaction_id ?? "");
 }
 
 export function batchButton(verb, id, service, attempt, text, done) {
@@ -36,6 +49,11 @@ export function batchButton(verb, id, service, attempt, text, done) {
   const url = withQuery(path("batches", id, part), { service_id: service });
   const fields = { ...more, ...(DECIDE_ATTEMPT.includes(verb) ? { attempt } : {}) };
   return verbButton(name, `the batch ${id.slice(0, 12)}`, text, url, fields, `${verb} ${id}`, done);
+}
+
+function queuedButton(kind, url, verb, id, text, done) {
+  const name = `${verb[0].toUpperCase()}${verb.slice(1).replaceAll("_", " ")}`;
+  return verbButton(name, `the ${kind} ${id.slice(0, 12)}`, text, url(id, verb), {}, `${verb} ${id}`, done);
 }
 
 export function serviceButton(verb, id, text, done) {
@@ -65,9 +83,10 @@ function ask({ name, target, text, url, fields, done }) {
     if (!form.reportValidity()) return;
     try {
       const answer = await post(url, { ...fields, reason: reason.value, dry_run: dryRun });
-      const change = `${answer.changed.from} → ${answer.changed.to}`;
+      // What is queued is answered as it is then.
+      const change = answer.changed ? `${answer.changed.from} → ${answer.changed.to}` : answer.state.replaceAll("_", " ");
       if (dryRun) {
-        replace(outcome, element("p", { class: "notice" }, `It would change: ${change}`));
+        replace(outcome, element("p", { class: "notice" }, answer.changed ? `It would change: ${change}` : `It is possible; the state is ${change}`));
         return;
       }
       dialog.close();

@@ -106,7 +106,11 @@ fn full_queue_of_a_gas_admin_is_reported_with_its_limit() {
     let refused = server(store).post("/withdrawals", WITHDRAWAL);
     assert_error(&refused, (429, 1018));
     assert_eq!(refused.header("retry-after"), Some("10"));
-    assert!(refused.message().contains("admin has 5 open withdrawals"), "{}", refused.message());
+    assert!(
+        refused.message().contains("admin has 5 open withdrawals and transactions"),
+        "{}",
+        refused.message()
+    );
 }
 
 #[test]

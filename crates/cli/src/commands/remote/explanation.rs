@@ -6,8 +6,12 @@ use crate::commands::operator::wrapped;
 /// Why a batch or a service waits, what ends it, and what can be done, in lines of at most this many characters.
 pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) -> Vec<String> {
     let mut lines = wrapped("", &field(explanation, "text"), width);
-    if explanation["gas"].is_object() {
-        lines.extend(wrapped("Gas: ", &gas_text(&explanation["gas"]), width));
+    let mut gas = explanation["gas"].clone();
+    if gas.is_object() {
+        if explanation["transaction"].is_object() {
+            gas["withdrawals_left"] = Value::Null;
+        }
+        lines.extend(wrapped("Gas: ", &gas_text(&gas), width));
     }
     lines.extend(
         ends(explanation)
@@ -20,12 +24,21 @@ pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) 
     }
     lines.extend([String::new(), "Possible:".to_owned()]);
     for action in actions {
-        let id = field(action, "batch_id");
-        let of_batch = id.get(..12).map(|id| format!(" {id}")).unwrap_or_default();
-        let verb = field(action, "verb");
-        lines.extend(wrapped(&format!("  {verb}{of_batch}: "), &field(action, "text"), width));
+        lines.extend(wrapped(&format!("  {}: ", command(action)), &field(action, "text"), width));
     }
     lines
+}
+
+/// The command of an action, without its reason.
+fn command(action: &Value) -> String {
+    let verb = field(action, "verb");
+    let of = |name: &str| action[name].as_str().and_then(|id| id.get(..12));
+    match (of("batch_id"), of("withdrawal_id"), of("transaction_id")) {
+        (Some(batch), _, _) => format!("{verb} {batch}"),
+        (None, Some(withdrawal), _) => format!("withdrawal {verb} {withdrawal}"),
+        (None, None, Some(transaction)) => format!("transaction {verb} {transaction}"),
+        (None, None, None) => verb,
+    }
 }
 
 /// How many open batches of its service are before an explained batch and behind it.

@@ -11,9 +11,11 @@ pub(in crate::commands) fn gas_text(gas: &Value) -> String {
         Some(wei) => format!("the balance is {} ether", in_unit(wei, 18)),
         None => format!("the balance is not known: {}", field(&gas["balance"], "error")),
     };
+    // Without pools, the account makes no withdrawals.
+    let has_pools = gas["pools"].as_array().is_some_and(|pools| !pools.is_empty());
     let left = match gas["withdrawals_left"].as_u64() {
-        Some(count) => format!(", for {count} withdrawals at the cap"),
-        None => String::new(),
+        Some(count) if has_pools => format!(", for {count} withdrawals at the cap"),
+        _ => String::new(),
     };
     let price = match gas["gas_price_gwei"]["value"].as_str() {
         Some(price) => format!("the gas price is {price} gwei"),
