@@ -175,7 +175,9 @@ impl OperatorVerb {
             Self::PayNonce => "decide that the nonce was used for a withdrawal or transaction",
             Self::FillNonces => "fill the nonces with empty transfers",
             Self::CancelWithdrawal => "cancel the withdrawal or transaction, if it still can be",
-            Self::SpeedUpWithdrawal => "raise the fees of the withdrawal or transaction, if it is not mined",
+            Self::SpeedUpWithdrawal => {
+                "raise the fees of the withdrawal or transaction, if it is not mined"
+            }
             Self::RetryWithdrawal => "schedule the failed withdrawal or transaction again",
             Self::MoveWithdrawal => "move the withdrawal to the gas admin of its pool",
             Self::CreateToken => "create the token",
