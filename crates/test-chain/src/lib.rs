@@ -2,14 +2,17 @@
 
 mod fault;
 mod proxy;
+mod signing;
 mod stop;
+mod transfer;
 mod web3signer;
 
 pub use fault::Fault;
 // Tests of faults need a chain too.
 pub use grid_batch_local_chain::{
-    Account, Anvil, AnvilOptions, Chain, ChainError, Mining, Poll, Pool, find_anvil, find_hardhat,
+    Account, Anvil, AnvilOptions, Chain, ChainError, Endpoint, Mining, Node, Poll, Pool, find_anvil, find_node,
 };
 pub use proxy::{FaultProxy, SentTransaction};
 pub use stop::Stop;
+pub use transfer::Transfer;
 pub use web3signer::{SignerFault, Web3Signer};
