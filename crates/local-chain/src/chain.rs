@@ -4,7 +4,8 @@ use grid_batch_support::lock;
 use serde_json::{Value, json};
 
 use crate::{
-    Account, AnvilOptions, ChainError, Node, endpoint::Endpoint, find_node, node_process::NodeProcess,
+    Account, AnvilOptions, ChainError, Node, endpoint::Endpoint, find_node,
+    node_process::NodeProcess,
 };
 
 /// A chain of one node on a free local port. Dropping the value stops the node and deletes its data,

@@ -124,7 +124,8 @@ mod tests {
     #[test]
     fn failed_start_reports_the_reason() {
         let error =
-            NodeProcess::start(Node::Anvil, Path::new("/nowhere/anvil"), &AnvilOptions::default()).unwrap_err();
+            NodeProcess::start(Node::Anvil, Path::new("/nowhere/anvil"), &AnvilOptions::default())
+                .unwrap_err();
         assert!(error.to_string().contains("/nowhere/anvil"), "{error}");
     }
 }

@@ -10,7 +10,8 @@ mod web3signer;
 pub use fault::Fault;
 // Tests of faults need a chain too.
 pub use grid_batch_local_chain::{
-    Account, Anvil, AnvilOptions, Chain, ChainError, Endpoint, Mining, Node, Poll, Pool, find_anvil, find_node,
+    Account, Anvil, AnvilOptions, Chain, ChainError, Endpoint, Mining, Node, Poll, Pool,
+    find_anvil, find_node,
 };
 pub use proxy::{FaultProxy, SentTransaction};
 pub use stop::Stop;

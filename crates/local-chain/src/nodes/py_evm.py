@@ -10,6 +10,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import RLock
 
+from eth._utils.address import generate_contract_address
 from eth.chains.base import MiningChain
 from eth.consensus import ConsensusApplier, NoProofConsensus
 from eth.constants import CREATE_CONTRACT_ADDRESS
@@ -138,26 +139,26 @@ class Node:
             self.mine(1)
         return encode_hex(transaction.hash)
 
-    def simulated(self, call, gas):
+    def simulated(self, call, nonce, gas):
         builder = self.chain.get_vm().get_transaction_builder()
         to = call.get("to")
         transaction = builder.create_unsigned_transaction(
-            nonce=0,
+            nonce=nonce,
             gas_price=self.next_base_fee() or 0,
             gas=gas,
             to=decode_hex(to) if to else CREATE_CONTRACT_ADDRESS,
             value=int(call.get("value", "0x0"), 16),
             data=decode_hex(call.get("input", call.get("data", "0x"))),
         )
-        sender = call.get("from", "0x" + "00" * 20)
-        return SpoofTransaction(transaction, from_=decode_hex(sender))
+        return SpoofTransaction(transaction, from_=sender_of(call))
 
     def run(self, call, tag, gas):
         """The computation of a call, and whether it has enough gas."""
         header = self.header(tag)
         if header is None:
             raise RpcError("header not found")
-        transaction = self.simulated(call, gas)
+        nonce = self.chain.get_vm(header).state.get_nonce(sender_of(call))
+        transaction = self.simulated(call, nonce, gas)
         if gas < transaction.intrinsic_gas:
             return None
         with self.chain.get_vm(header).in_costless_state() as state:
@@ -207,7 +208,7 @@ class Node:
 
     def transaction(self, transaction):
         block, index = self.blocks.get(transaction.hash, (None, None))
-        type_id = getattr(transaction, "type_id", 0)
+        type_id = getattr(transaction, "type_id", None) or 0
         shown = {
             "type": hex(type_id),
             "hash": encode_hex(transaction.hash),
@@ -244,7 +245,7 @@ class Node:
         tip = min(transaction.max_priority_fee_per_gas, transaction.max_fee_per_gas - base_fee)
         created = None
         if not transaction.to:
-            created = keys_address(transaction.sender, transaction.nonce)
+            created = encode_hex(generate_contract_address(transaction.sender, transaction.nonce))
         place = {"blockHash": encode_hex(block.hash), "blockNumber": hex(block.number)}
         return place | {
             "transactionHash": transaction_hash,
@@ -335,10 +336,8 @@ def base_fee_of(header):
     return None if FORK == "berlin" else header.base_fee_per_gas
 
 
-def keys_address(sender, nonce):
-    from eth._utils.address import generate_contract_address
-
-    return encode_hex(generate_contract_address(sender, nonce))
+def sender_of(call):
+    return decode_hex(call.get("from", "0x" + "00" * 20))
 
 
 def failure(computation):
