@@ -7,7 +7,7 @@ pub enum Node {
     Anvil,
     /// Hardhat, a node in Node.js. Its EVM is `revm` too.
     Hardhat,
-    /// Ganache, a node in Node.js with the EVM of ethereumjs. Nobody maintains it any more, and it is still in use.
+    /// Ganache, a node in Node.js with the EVM of ethereumjs. It is not maintained any more, and still in use.
     Ganache,
     /// The EVM in Python, with a small node of this crate around it.
     PyEvm,

@@ -137,10 +137,10 @@ fn failing_request_with_a_key_ends_and_can_be_retried() {
     let sent = post_with_key(&server, "order 1", &call);
     server.wait_for_transaction(&id_of(&sent), "failed");
     let repeated = post_with_key(&server, "order 1", &call);
-    assert_eq!((repeated.status, id_of(&repeated)), (200, id_of(&sent)));
+    assert_eq!((repeated.status, id_of(&repeated)), (202, id_of(&sent)));
     harness.anvil.rpc("anvil_setCode", json!([contract, "0x00"])).unwrap();
     let retry = format!("/v1/transactions/{}/retry", id_of(&sent));
-    assert_eq!(server.post(&retry, &json!({ "reason": "a test" })).status, 202);
+    assert_eq!(server.post(&retry, &json!({ "reason": "a test" })).status, 200);
     server.wait_until_executed(&id_of(&sent));
 }
 
@@ -209,9 +209,11 @@ fn failing_transactions_leave_no_gap_of_nonces() {
     let contract = server.create("60006000fd");
     let before = harness.nonce(0);
     let fails = |number: u64| number.is_multiple_of(3);
-    let request = |number: u64| match fails(number) {
-        true => json!({"account": "admin0", "to": contract, "data": "0x01"}),
-        false => transfer(number),
+    let request = |number: u64| {
+        if !fails(number) {
+            return transfer(number);
+        }
+        json!({"account": "admin0", "to": contract, "data": "0x01"})
     };
     let ids: Vec<_> =
         (1..=12).map(|number| (number, server.send_transaction(&request(number)))).collect();
@@ -293,7 +295,7 @@ fn low_price_limit_of_one_stops_no_other() {
 }
 
 /// hyperledger/firefly-transaction-manager#24: a transaction from an account without funds is retried for ever, and
-/// nothing stops it. When there are funds, it is executed although nobody wants it any more.
+/// nothing stops it. When there are funds, it is executed although it is not wanted any more.
 #[test]
 fn unwanted_transaction_cannot_be_stopped_in_a_loop() {
     let ether = 10_u128.pow(18);
