@@ -4,10 +4,8 @@ use grid_batch_support::lock;
 use serde_json::{Value, json};
 
 use crate::{
-    Account, AnvilOptions, ChainError,
-    endpoint::Endpoint,
-    find_anvil, find_hardhat,
-    node_process::{NodeKind, NodeProcess},
+    Account, AnvilOptions, ChainError, Node, endpoint::Endpoint, find_node,
+    node_process::NodeProcess,
 };
 
 /// A chain of one node on a free local port. Dropping the value stops the node and deletes its data,
@@ -16,6 +14,7 @@ use crate::{
 /// Its methods block until the node has responded.
 #[derive(Debug)]
 pub struct Chain {
+    kind: Node,
     endpoint: Endpoint,
     accounts: Vec<Account>,
     node: Mutex<NodeProcess>,
@@ -27,23 +26,28 @@ pub type Anvil = Chain;
 impl Chain {
     /// Starts a new chain with a node of anvil. The node accepts connections when this returns.
     pub fn start(options: &AnvilOptions) -> Result<Self, ChainError> {
-        let started = NodeProcess::start(NodeKind::Anvil, &find_anvil()?, &options.arguments());
-        Self::of(started).map_err(|source| ChainError::Start { what: "anvil", source })
+        Self::start_node(Node::Anvil, options)
     }
 
-    /// Starts a new chain with a node of hardhat, whose EVM is independent of anvil's. It mines each
-    /// transaction when it arrives, and has the accounts of anvil. This takes about 4 s.
+    /// Starts a new chain with this node, which has the accounts of anvil. This takes a few seconds.
     ///
-    /// It has no [`reorg`](Self::reorg) and no [`restart`](Self::restart): it keeps no data on disk.
-    pub fn start_hardhat() -> Result<Self, ChainError> {
-        let started = NodeProcess::start(NodeKind::Hardhat, &find_hardhat()?, &[]);
-        Self::of(started).map_err(|source| ChainError::Start { what: "hardhat", source })
+    /// Only anvil has [`reorg`](Self::reorg), and hardhat and py-evm have no [`restart`](Self::restart): they keep no
+    /// data on disk. Ganache and py-evm have none of the methods that change the state of the chain.
+    pub fn start_node(node: Node, options: &AnvilOptions) -> Result<Self, ChainError> {
+        let started = NodeProcess::start(node, &find_node(node)?, options);
+        Self::of(node, started)
+            .map_err(|source| ChainError::Start { what: node.facts().name, source })
     }
 
-    fn of(started: io::Result<NodeProcess>) -> io::Result<Self> {
+    /// Starts a new chain with a node of hardhat. It mines each transaction when it arrives.
+    pub fn start_hardhat() -> Result<Self, ChainError> {
+        Self::start_node(Node::Hardhat, &AnvilOptions::default())
+    }
+
+    fn of(kind: Node, started: io::Result<NodeProcess>) -> io::Result<Self> {
         let node = started?;
         let endpoint = Endpoint::new(format!("http://127.0.0.1:{}", node.port()));
-        Ok(Self { endpoint, accounts: node.accounts()?, node: Mutex::new(node) })
+        Ok(Self { kind, endpoint, accounts: node.accounts()?, node: Mutex::new(node) })
     }
 
     /// The URL of the node.
@@ -69,18 +73,20 @@ impl Chain {
 
     /// Adds blocks. The first contains the pending transactions that pay enough.
     pub fn mine(&self, blocks: u64) -> Result<(), ChainError> {
-        self.rpc("hardhat_mine", json!([format!("{blocks:#x}")])).map(drop)
+        let (method, params) = (self.kind.facts().mine)(blocks);
+        self.rpc(method, params).map(drop)
     }
 
     /// Stops mining: from now on blocks are added only by [`mine`](Self::mine).
     pub fn stop_mining(&self) -> Result<(), ChainError> {
-        self.rpc("evm_setAutomine", json!([false]))?;
-        self.rpc("evm_setIntervalMining", json!([0])).map(drop)
+        let calls = (self.kind.facts().stop_mining)();
+        calls.into_iter().try_for_each(|(method, params)| self.rpc(method, params).map(drop))
     }
 
     /// Mines the pending transactions, and from now on each transaction when it arrives.
     pub fn start_mining(&self) -> Result<(), ChainError> {
-        self.rpc("evm_setAutomine", json!([true])).map(drop)
+        let (method, params) = (self.kind.facts().start_mining)();
+        self.rpc(method, params).map(drop)
     }
 
     /// Whether blocks are added automatically.

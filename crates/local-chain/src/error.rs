@@ -16,12 +16,14 @@ pub enum ChainError {
         /// The npm package that has the program for this machine.
         package: String,
     },
-    /// Hardhat is not installed.
-    #[error(
-        "hardhat, an EVM node in Node.js, was not found. `scripts/test` installs it; otherwise run \
-         `npm install hardhat@2` and set GRID_BATCH_TEST_HARDHAT to `node_modules/.bin/hardhat`"
-    )]
-    HardhatNotInstalled,
+    /// A node is not installed.
+    #[error("{name} was not found. `scripts/test` installs it; otherwise run {how}")]
+    NodeNotInstalled {
+        /// The node.
+        name: &'static str,
+        /// How to install it.
+        how: &'static str,
+    },
     /// The environment variable names a program that does not exist.
     #[error(
         "{variable} is {path:?}, which is not a file; set it to the path of the node's program"

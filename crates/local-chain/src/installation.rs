@@ -3,12 +3,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::ChainError;
+use crate::{ChainError, Node};
 
 /// The environment variable with the path of anvil's program.
 const ANVIL_VARIABLE: &str = "GRID_BATCH_TEST_ANVIL";
-/// The environment variable with the path of hardhat's program.
-const HARDHAT_VARIABLE: &str = "GRID_BATCH_TEST_HARDHAT";
 const ANVIL: &str = "anvil";
 
 /// The path of anvil's program: the value of `GRID_BATCH_TEST_ANVIL`, else the one on the PATH, else
@@ -25,15 +23,51 @@ pub fn find_anvil() -> Result<PathBuf, ChainError> {
         .ok_or_else(|| ChainError::NotInstalled { package: package() })
 }
 
-/// The path of hardhat's program: the value of `GRID_BATCH_TEST_HARDHAT`, else the one that
-/// `scripts/test` installed into the build directory of this process.
-pub fn find_hardhat() -> Result<PathBuf, ChainError> {
-    if let Some(path) = configured(HARDHAT_VARIABLE)? {
+/// A node that `scripts/test` installs into the build directory.
+#[derive(Debug, Clone, Copy)]
+struct Installed {
+    /// The environment variable with the path of its program.
+    variable: &'static str,
+    /// The program in the build directory.
+    program: &'static str,
+    name: &'static str,
+    how: &'static str,
+}
+
+const HARDHAT: Installed = Installed {
+    variable: "GRID_BATCH_TEST_HARDHAT",
+    program: "hardhat/node_modules/.bin/hardhat",
+    name: "hardhat, an EVM node in Node.js,",
+    how: "`npm install hardhat@2` and set GRID_BATCH_TEST_HARDHAT to `node_modules/.bin/hardhat`",
+};
+const GANACHE: Installed = Installed {
+    variable: "GRID_BATCH_TEST_GANACHE",
+    program: "ganache/node_modules/.bin/ganache",
+    name: "ganache, an EVM node in Node.js,",
+    how: "`npm install ganache@7` and set GRID_BATCH_TEST_GANACHE to `node_modules/.bin/ganache`",
+};
+const PY_EVM: Installed = Installed {
+    variable: "GRID_BATCH_TEST_PY_EVM",
+    program: "py-evm/bin/python",
+    name: "py-evm, the EVM in Python,",
+    how: "`pip install py-evm eth-account` in an environment and set GRID_BATCH_TEST_PY_EVM to its `bin/python`",
+};
+
+/// The path of a node's program: the value of its environment variable, else the one that `scripts/test` installed into
+/// the build directory of this process.
+pub fn find_node(node: Node) -> Result<PathBuf, ChainError> {
+    let Installed { variable, program, name, how } = match node {
+        Node::Anvil => return find_anvil(),
+        Node::Hardhat => HARDHAT,
+        Node::Ganache => GANACHE,
+        Node::PyEvm => PY_EVM,
+    };
+    if let Some(path) = configured(variable)? {
         return Ok(path);
     }
-    installed("hardhat/node_modules/.bin/hardhat".into())
+    installed(program.into())
         .find(|path| path.is_file())
-        .ok_or(ChainError::HardhatNotInstalled)
+        .ok_or(ChainError::NodeNotInstalled { name, how })
 }
 
 /// The program that this environment variable names, if it is set.

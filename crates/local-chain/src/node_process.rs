@@ -7,33 +7,9 @@ use std::{
 };
 
 use crate::{
-    Account,
+    Account, AnvilOptions, Node,
     account::{printed_accounts, read_accounts},
 };
-
-/// The program of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NodeKind {
-    Anvil,
-    Hardhat,
-}
-
-impl NodeKind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Anvil => "anvil",
-            Self::Hardhat => "hardhat",
-        }
-    }
-
-    /// What the node prints before its address.
-    const fn address_prefix(self) -> &'static str {
-        match self {
-            Self::Anvil => "Listening on ",
-            Self::Hardhat => "Started HTTP and WebSocket JSON-RPC server at http://",
-        }
-    }
-}
 
 /// The process of a node. It runs under a shell that stops it and deletes its files when the shell's
 /// standard input is closed. The system closes it if this process is killed.
@@ -42,17 +18,21 @@ pub(crate) struct NodeProcess {
     shell: Child,
     stdout: BufReader<ChildStdout>,
     directory: PathBuf,
-    kind: NodeKind,
+    node: Node,
     port: u16,
 }
 
 impl NodeProcess {
     /// Starts the node on a free port and waits until it listens.
-    pub(crate) fn start(kind: NodeKind, program: &Path, options: &[String]) -> io::Result<Self> {
+    pub(crate) fn start(node: Node, program: &Path, options: &AnvilOptions) -> io::Result<Self> {
+        let facts = node.facts();
+        let arguments = if node == Node::Anvil { options.arguments() } else { Vec::new() };
         let mut shell = Command::new("/bin/sh")
-            .args(["-c", include_str!("supervise.sh"), "supervise", kind.name()])
+            .args(["-c", include_str!("supervise.sh"), "supervise", facts.name])
             .arg(program)
-            .args(options)
+            .args(facts.script)
+            .args(arguments)
+            .env("CHAIN_OPTIONS", options.to_json().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -61,15 +41,16 @@ impl NodeProcess {
             .spawn()?;
         let stdout = shell.stdout.take().ok_or_else(|| io::Error::other("stdout is not piped"))?;
         let stdout = BufReader::new(stdout);
-        let mut node = Self { shell, stdout, directory: PathBuf::new(), kind, port: 0 };
-        node.wait_until_it_listens()?;
-        Ok(node)
+        let mut process = Self { shell, stdout, directory: PathBuf::new(), node, port: 0 };
+        process.wait_until_it_listens()?;
+        Ok(process)
     }
 
     /// Restarts the node on its port, with its chain.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
-        if self.kind == NodeKind::Hardhat {
-            return Err(io::Error::other("hardhat keeps no chain on disk"));
+        let facts = self.node.facts();
+        if !facts.keeps_chain {
+            return Err(io::Error::other(format!("{} keeps no chain on disk", facts.name)));
         }
         let port = self.port;
         let stdin = self.shell.stdin.as_mut();
@@ -84,10 +65,10 @@ impl NodeProcess {
 
     /// The accounts with a balance from the start.
     pub(crate) fn accounts(&self) -> io::Result<Vec<Account>> {
-        match self.kind {
-            NodeKind::Anvil => read_accounts(&self.directory.join("accounts")),
-            NodeKind::Hardhat => Ok(printed_accounts(&self.log()?)),
+        if self.node.facts().prints_accounts {
+            return Ok(printed_accounts(&self.log()?));
         }
+        read_accounts(&self.directory.join("accounts"))
     }
 
     fn log(&self) -> io::Result<String> {
@@ -102,7 +83,7 @@ impl NodeProcess {
         };
         self.directory = directory.into();
         let log = self.log()?;
-        self.port = port_in(self.kind, &log).ok_or_else(|| io::Error::other(log))?;
+        self.port = port_in(self.node, &log).ok_or_else(|| io::Error::other(log))?;
         Ok(())
     }
 
@@ -122,8 +103,8 @@ impl Drop for NodeProcess {
     }
 }
 
-fn port_in(kind: NodeKind, log: &str) -> Option<u16> {
-    let address = log.lines().find_map(|line| line.strip_prefix(kind.address_prefix()))?;
+fn port_in(node: Node, log: &str) -> Option<u16> {
+    let address = log.lines().find_map(|line| line.strip_prefix(node.facts().address_prefix))?;
     address.rsplit_once(':')?.1.trim().trim_end_matches('/').parse().ok()
 }
 
@@ -134,16 +115,17 @@ mod tests {
     #[test]
     fn port_is_read_from_the_log() {
         let anvil = "Gas Limit\n\n30000000\n\nListening on 127.0.0.1:45499\n";
-        assert_eq!(port_in(NodeKind::Anvil, anvil), Some(45499));
-        assert_eq!(port_in(NodeKind::Anvil, "Gas Limit"), None);
+        assert_eq!(port_in(Node::Anvil, anvil), Some(45499));
+        assert_eq!(port_in(Node::Anvil, "Gas Limit"), None);
         let hardhat = "Started HTTP and WebSocket JSON-RPC server at http://127.0.0.1:38073/\n";
-        assert_eq!(port_in(NodeKind::Hardhat, hardhat), Some(38073));
+        assert_eq!(port_in(Node::Hardhat, hardhat), Some(38073));
     }
 
     #[test]
     fn failed_start_reports_the_reason() {
         let error =
-            NodeProcess::start(NodeKind::Anvil, Path::new("/nowhere/anvil"), &[]).unwrap_err();
+            NodeProcess::start(Node::Anvil, Path::new("/nowhere/anvil"), &AnvilOptions::default())
+                .unwrap_err();
         assert!(error.to_string().contains("/nowhere/anvil"), "{error}");
     }
 }

@@ -1,6 +1,12 @@
 use std::time::Duration;
 
-/// Options of a chain. The default is anvil's default.
+use serde_json::{Value, json};
+
+/// The chain id by default.
+const CHAIN_ID: u64 = 31_337;
+
+/// Options of a chain. The default is anvil's default. Other nodes ignore the time of the first block and the number of
+/// accounts.
 ///
 /// ```
 /// use grid_batch_local_chain::{AnvilOptions, Mining};
@@ -13,9 +19,9 @@ pub struct AnvilOptions {
     pub mining: Mining,
     /// The base fee at the start, in gwei; 1 by default.
     pub base_fee_gwei: Option<u64>,
-    /// Whether the chain is older than EIP-1559 (hard fork "berlin"): transactions have one gas price,
-    /// and blocks have no base fee.
-    pub legacy: bool,
+    /// The rules of the chain, such as "london"; those of the node by default. On a chain that is older than
+    /// EIP-1559, such as "berlin", transactions have one gas price, and blocks have no base fee.
+    pub hardfork: Option<&'static str>,
     /// The chain id; 31337 by default.
     pub chain_id: Option<u64>,
     /// The time of the first block, in seconds since 1970; the present time by default. Two chains with
@@ -55,8 +61,8 @@ impl AnvilOptions {
         if let Some(gwei) = self.base_fee_gwei {
             add("--block-base-fee-per-gas", Some(format!("{gwei}000000000")));
         }
-        if self.legacy {
-            add("--hardfork", Some("berlin".to_owned()));
+        if let Some(name) = self.hardfork {
+            add("--hardfork", Some(name.to_owned()));
         }
         if let Some(id) = self.chain_id {
             add("--chain-id", Some(id.to_string()));
@@ -68,5 +74,21 @@ impl AnvilOptions {
             add("--accounts", Some(number.to_string()));
         }
         arguments
+    }
+
+    /// The options for a node that has no flags for them.
+    pub(crate) fn to_json(&self) -> Value {
+        let (mining, interval) = match self.mining {
+            Mining::Automatic => ("automatic", Some(0)),
+            Mining::Every(interval) => ("interval", Some(interval.as_secs().max(1))),
+            Mining::Manual => ("manual", None),
+        };
+        json!({
+            "base_fee_gwei": self.base_fee_gwei,
+            "chain_id": self.chain_id.unwrap_or(CHAIN_ID),
+            "hardfork": self.hardfork,
+            "interval": interval,
+            "mining": mining,
+        })
     }
 }

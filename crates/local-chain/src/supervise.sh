@@ -4,7 +4,8 @@
 # Each line of standard input is a port: the node restarts there with its chain. Each time the node
 # listens, the script prints its directory.
 #
-# Arguments: "anvil" or "hardhat", the node's program and its options.
+# Arguments: the name of the node as in the functions below, its program and its options. The environment has the options
+# of the chain as CHAIN_OPTIONS, for nodes that have no flags for them.
 set -eu
 trap '' HUP INT TERM PIPE
 
@@ -45,8 +46,14 @@ start_hardhat() {
 module.exports = {
   solidity: "0.8.0",
   paths: { root: __dirname },
-  networks: { hardhat: { initialBaseFeePerGas: 1000000000, accounts: { count: 10 } } },
+  networks: { hardhat: { accounts: { count: 10 } } },
 };
+const { hardhat } = module.exports.networks;
+const { base_fee_gwei, chain_id, hardfork, mining } = JSON.parse(process.env.CHAIN_OPTIONS);
+if (hardfork !== "berlin") hardhat.initialBaseFeePerGas = (base_fee_gwei ?? 1) * 1e9;
+if (hardfork) hardhat.hardfork = hardfork;
+hardhat.chainId = chain_id;
+hardhat.mining = { auto: mining !== "manual" };
 EOF
   cd "$(dirname "$1")"
   HARDHAT_DISABLE_TELEMETRY_PROMPT=true NO_COLOR=1 "$@" --config "$directory/hardhat.config.js" \
@@ -58,6 +65,21 @@ EOF
 hardhat_listens() {
   [ "$(grep -c '^Private Key: ' "$directory/log")" -ge 10 ]
 }
+
+# The option is the script that runs the node.
+start_ganache() {
+  node -e "$2" "$1" "$directory" "$port" </dev/null >"$directory/log" 2>&1 &
+  node=$!
+}
+
+start_py_evm() {
+  "$1" -c "$2" "$directory" "$port" </dev/null >"$directory/log" 2>&1 &
+  node=$!
+}
+
+ganache_listens() { anvil_listens; }
+
+py_evm_listens() { anvil_listens; }
 
 start 0 "$@"
 while read -r port; do

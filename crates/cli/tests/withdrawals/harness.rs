@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use grid_batch_test_chain::{Account, AnvilOptions, Chain, FaultProxy, Poll, Pool};
+use grid_batch_test_chain::{Account, AnvilOptions, Chain, FaultProxy, Node, Poll, Pool};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
     http::{Response, request, send},
@@ -59,6 +59,7 @@ pub struct WithdrawalHarness {
     pub anvil: Chain,
     pub proxy: FaultProxy,
     pub pools: Vec<Pool>,
+    admins: usize,
     directory: TempDir,
     database: String,
     _postgres: Option<TestDatabase>,
@@ -111,8 +112,15 @@ impl WithdrawalHarness {
         Self::with(1, Chain::start_hardhat().unwrap(), None)
     }
 
+    /// One gas admin without a pool on a chain of this node, and a SQLite database.
+    pub fn on_node(node: Node, options: &AnvilOptions) -> Self {
+        let harness = Self::with(0, Chain::start_node(node, options).unwrap(), None);
+        Self { admins: 1, ..harness }
+    }
+
     fn with(pools: usize, anvil: Chain, postgres: Option<TestDatabase>) -> Self {
         let deploy = |owner: &Account| Pool::deploy(&anvil, owner).unwrap();
+        let admins = pools;
         let pools: Vec<Pool> = anvil.accounts()[..pools].iter().map(deploy).collect();
         // A reorganization must not remove the pools.
         anvil.mine(3).unwrap();
@@ -120,7 +128,8 @@ impl WithdrawalHarness {
         let directory = tempfile::tempdir().unwrap();
         let file = format!("sqlite://{}", directory.path().join("withdrawals.db").display());
         let database = postgres.as_ref().map_or(file, |database| database.url().to_owned());
-        let harness = Self { anvil, proxy, pools, directory, database, _postgres: postgres };
+        let harness =
+            Self { anvil, proxy, pools, admins, directory, database, _postgres: postgres };
         fs::write(harness.config_file(), FAST_CONFIG).unwrap();
         harness
     }
@@ -147,7 +156,7 @@ impl WithdrawalHarness {
     pub fn command_with(&self, arguments: &[&str]) -> Command {
         let mut command = GRID_BATCH.command(arguments);
         let numbered = |name: &str, index: usize| format!("{name}{index}");
-        let admins = (0..self.pools.len())
+        let admins = (0..self.admins)
             .map(|index| format!("{}=env:{}", numbered("admin", index), numbered("KEY", index)));
         let pools = self.pools.iter().enumerate();
         let pools = pools.map(|(index, pool)| format!("{}=admin{index}", pool.address()));
@@ -158,7 +167,7 @@ impl WithdrawalHarness {
             .env("GRID_BATCH_LEDGER_URLS", self.proxy.url())
             .env("GRID_BATCH_GAS_ADMINS_KEY", admins.collect::<Vec<_>>().join(","))
             .env("GRID_BATCH_POOLS_GAS_ADMIN", pools.collect::<Vec<_>>().join(","));
-        for (index, account) in self.anvil.accounts()[..self.pools.len()].iter().enumerate() {
+        for (index, account) in self.anvil.accounts()[..self.admins].iter().enumerate() {
             command.env(numbered("KEY", index), &account.secret_key);
         }
         command
@@ -181,7 +190,7 @@ impl WithdrawalHarness {
 
     /// Starts a server whose gas admins may send every transaction.
     pub fn serve_calls(&self, flags: &[(&str, &str)]) -> WithdrawalServer {
-        let admins = 0..self.pools.len();
+        let admins = 0..self.admins;
         let anything: Vec<String> = admins.map(|index| format!("admin{index}=*")).collect();
         let anything = anything.join(",");
         self.serve_with(&[flags, &[("--gas-admins-may-send", anything.as_str())]].concat())

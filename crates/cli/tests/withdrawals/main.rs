@@ -5,8 +5,11 @@
 use grid_batch_test_support::process::Binary;
 
 mod harness;
+mod plain_loop;
+mod transaction_requests;
 
 mod bulk_retry;
+mod chains;
 mod commands;
 mod configuration;
 mod dashboard;
@@ -34,9 +37,11 @@ mod payment_limits;
 mod random_faults;
 mod refusals;
 mod rejections;
+mod reported_bugs;
 mod reports;
 mod restored_database;
 mod speed;
+mod throughput;
 mod transactions;
 mod wrong_answers;
 

@@ -37,8 +37,8 @@ fn detail(text: &str) -> String {
 }
 
 impl NodeError {
-    const METHOD_NOT_FOUND: i64 = -32_601;
-    const METHOD_NOT_SUPPORTED: i64 = -32_004;
+    /// The codes for a method that is not found, not supported, or not enabled.
+    const MISSING_METHOD: [i64; 3] = [-32_601, -32_004, -32_604];
 
     /// Whether the node has removed the requested data.
     pub(crate) fn is_pruned(&self) -> bool {
@@ -69,10 +69,8 @@ impl NodeError {
     /// their message.
     pub(crate) fn is_method_not_found(&self) -> bool {
         let Self::Rpc { code, message, .. } = self else { return false };
-        match *code {
-            Self::METHOD_NOT_FOUND | Self::METHOD_NOT_SUPPORTED => true,
-            _ => says_that_a_method_is_missing(&message.to_lowercase()),
-        }
+        Self::MISSING_METHOD.contains(code)
+            || says_that_a_method_is_missing(&message.to_lowercase())
     }
 }
 
@@ -123,6 +121,7 @@ mod tests {
             (-32_000, "Method eth_feeHistory not supported.", true),
             (-32_000, "the method eth_feeHistory does not exist/is not available", true),
             (-32_000, "unsupported method: eth_feeHistory", true),
+            (-32_604, "Method not enabled", true),
             (-32_000, "method handler crashed", false),
             (-32_000, "header not found", false),
             (3, "execution reverted", false),

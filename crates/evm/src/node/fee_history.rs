@@ -26,17 +26,18 @@ impl FeeHistory {
     pub(super) const PERCENTILES: [u8; 1] = [20];
 }
 
-/// The fee history in a node's response. A chain without base fees reports zero or nothing.
+/// The fee history in a node's response. A chain without base fees reports zero, null or nothing.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FeeHistoryJson {
-    base_fee_per_gas: Option<Vec<Quantity<u128>>>,
+    base_fee_per_gas: Option<Vec<Option<Quantity<u128>>>>,
     reward: Option<Vec<Vec<Quantity<u128>>>>,
 }
 
 impl From<FeeHistoryJson> for FeeHistory {
     fn from(json: FeeHistoryJson) -> Self {
         let base_fees = json.base_fee_per_gas.unwrap_or_default();
+        let base_fees: Vec<Quantity<u128>> = base_fees.into_iter().flatten().collect();
         let rewards = json.reward.unwrap_or_default();
         let next_base_fee = base_fees.last().map(|Quantity(fee)| *fee);
         let tip = |block: &Vec<Quantity<u128>>| block.first().map_or(0, |Quantity(tip)| *tip);

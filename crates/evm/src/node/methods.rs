@@ -120,6 +120,13 @@ impl NodeClient {
         Ok(history.into())
     }
 
+    /// Whether the latest block has a base fee.
+    pub(crate) async fn has_base_fee(&self) -> Result<bool, NodeError> {
+        let params = json!([BlockTag::Latest, false]);
+        let block: Value = self.request("eth_getBlockByNumber", params).await?;
+        Ok(!block["baseFeePerGas"].is_null())
+    }
+
     /// The gas price that the node suggests, in wei.
     pub(crate) async fn gas_price(&self) -> Result<u128, NodeError> {
         self.number("eth_gasPrice", json!([])).await

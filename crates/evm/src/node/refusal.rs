@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
     Unrecognized,
 }
 
-/// The messages of geth, erigon, nethermind, besu, reth, anvil and hardhat. The first match is used, so more specific
+/// The messages of geth, erigon, nethermind, besu, reth, anvil, hardhat and ganache. The first match is used, so more specific
 /// words come first.
 const WORDS: &[(&str, Refusal)] = &[
     ("already known", Refusal::Known),
@@ -46,6 +46,7 @@ const WORDS: &[(&str, Refusal)] = &[
     ("replacementnotallowed", Refusal::ReplacementUnderpriced),
     ("could not replace existing tx", Refusal::ReplacementUnderpriced),
     ("future transaction tries to replace pending", Refusal::ReplacementUnderpriced),
+    ("transaction can't be replaced", Refusal::ReplacementUnderpriced),
     ("less than block base fee", Refusal::FeeTooLow),
     ("gas price below", Refusal::FeeTooLow),
     ("gas price is below", Refusal::FeeTooLow),
@@ -267,6 +268,12 @@ mod tests {
                 "EIP-1559 style fee params (maxFeePerGas or maxPriorityFeePerGas) received but \
                  they are not supported by the current hardfork.",
                 Refusal::TypeNotSupported,
+            ),
+            // ganache
+            ("transaction underpriced", Refusal::FeeTooLow),
+            (
+                "transaction can't be replaced, mining has already started.",
+                Refusal::ReplacementUnderpriced,
             ),
         ] {
             assert_eq!(Refusal::from_message(message), expected, "{message}");

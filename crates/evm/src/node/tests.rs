@@ -266,6 +266,8 @@ async fn missing_base_fee_is_none() {
     for history in [
         json!({"baseFeePerGas": ["0x0", "0x0"], "reward": null}),
         json!({"baseFeePerGas": null}),
+        // Ganache before London.
+        json!({"baseFeePerGas": [null, null], "reward": [["0x0"]]}),
         json!({"baseFeePerGas": []}),
         json!({}),
     ] {

@@ -85,6 +85,8 @@ async fn node_price(
 ) -> Result<GasQuote, NodeError> {
     let history = match node.fee_history().await {
         Err(error) if error.is_method_not_found() => None,
+        // Without a base fee, the method of hardhat and of ganache fails.
+        Err(NodeError::Rpc { .. }) if node.has_base_fee().await == Ok(false) => None,
         history => Some(history?),
     };
     let base_fee = history.as_ref().and_then(|history| history.next_base_fee);

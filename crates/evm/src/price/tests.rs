@@ -125,6 +125,7 @@ async fn missing_price_methods_are_replaced_whatever_the_code() {
         (-32601, "the method does not exist"),
         (-32004, "Method eth_feeHistory is not supported"),
         (-32000, "Method eth_feeHistory not supported."),
+        (-32604, "Method not enabled"),
     ] {
         let (_server, node) = node_with_methods(move |method| match method {
             "eth_gasPrice" => json!({"result": "0x64"}),
@@ -140,6 +141,22 @@ async fn missing_price_methods_are_replaced_whatever_the_code() {
         .await;
         let expected = Ok(GasQuote::with_base_fee(100, 1));
         assert_eq!(GasPriceSource::Node.quote(&node).await, expected, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn failing_fee_history_is_ignored_without_a_base_fee() {
+    for (block, expected) in [(json!({}), Some(100)), (json!({"baseFeePerGas": "0x7"}), None)] {
+        let (_server, node) = node_with_methods(move |method| match method {
+            "eth_gasPrice" => json!({"result": "0x64"}),
+            "eth_getBlockByNumber" => json!({"result": block}),
+            _ => {
+                json!({"error": {"code": -32700, "message": "Cannot read properties of undefined"}})
+            }
+        })
+        .await;
+        let quote = GasPriceSource::Node.quote(&node).await.ok();
+        assert_eq!(quote, expected.map(GasQuote::without_base_fee));
     }
 }
 

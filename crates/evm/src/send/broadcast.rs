@@ -10,17 +10,26 @@ impl SendAttempt<'_> {
     pub(super) async fn broadcast(&self, signed: &NewSignedTransaction) -> SubmissionAnswer {
         let context = self.context;
         context.sent_times.record(signed.hash, context.monotonic());
-        let sent = self.node.send_raw_transaction(&signed.bytes).await;
+        let sent = match self.node.send_raw_transaction(&signed.bytes).await {
+            Err(error) if self.has_refused(signed, &error).await => Ok(()),
+            sent => sent.map(drop),
+        };
         let error = sent.as_ref().err().map(ToString::to_string);
         if let Err(error) = context.store.mark_all_sent(&[(signed.hash, error)]).await {
             // The transaction was sent, and nothing depends on this record.
             warn!(service:% = self.service_id(), error:%; "cannot record that a transaction was sent");
         }
         match sent {
-            Ok(_) => answer::accepted(),
+            Ok(()) => answer::accepted(),
             Err(error @ NodeError::Rpc { .. }) => self.answer_to_refusal(signed, &error).await,
             Err(error) => answer::node_answer(outcome_of(&error), &error),
         }
+    }
+
+    /// Whether the node has the transaction that it refuses. Ganache says of a known one that its fee is too low.
+    async fn has_refused(&self, signed: &NewSignedTransaction, error: &NodeError) -> bool {
+        let is_ambiguous = Refusal::of(error) == Refusal::FeeTooLow;
+        is_ambiguous && self.node.has_transaction(signed.hash.into()).await == Ok(true)
     }
 
     async fn answer_to_refusal(

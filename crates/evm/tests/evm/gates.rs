@@ -140,7 +140,7 @@ async fn missing_price_parks_without_showing_secrets() {
 
 #[tokio::test]
 async fn price_gate_works_without_base_fees() {
-    let mut harness = Harness::with(|chain| chain.legacy = true, |_| {});
+    let mut harness = Harness::with(|chain| chain.hardfork = Some("berlin"), |_| {});
     let price = harness.chain.rpc("eth_gasPrice", json!([])).unwrap();
     let price = u128::from_str_radix(&price.as_str().unwrap()[2..], 16).unwrap();
     harness.restart_with(|options| options.cap = GasPrice::from_wei(price));

@@ -110,6 +110,18 @@ async fn refused_as_underpriced_pays_more_next_time() {
     assert_eq!(fees(&harness, id).len(), 2);
 }
 
+/// Ganache has only these words for a transaction that it already has.
+#[tokio::test]
+async fn known_transaction_refused_as_underpriced_is_not_raised() {
+    let (harness, id) = pending_too_long(|_| {}).await;
+    harness.proxy.set(SEND, Fault::rpc_error("transaction underpriced"));
+    for _ in 0..3 {
+        harness.accept(id).await;
+        harness.advance_clock(RESEND_AFTER + Duration::from_secs(1));
+    }
+    assert_eq!(fees(&harness, id).len(), 1);
+}
+
 #[tokio::test]
 async fn stored_transaction_is_sent_without_a_price() {
     let (harness, id) = pending_too_long(|_| {}).await;
@@ -146,7 +158,7 @@ async fn mined_transaction_is_not_raised() {
 
 #[tokio::test]
 async fn raise_works_without_base_fees() {
-    let harness = Harness::with(|chain| chain.legacy = true, |_| {});
+    let harness = Harness::with(|chain| chain.hardfork = Some("berlin"), |_| {});
     harness.proxy.require_bump(12);
     let id = harness.schedule("500");
     harness.proxy.set_next(SEND, 1, Fault::rpc_error("transaction underpriced"));

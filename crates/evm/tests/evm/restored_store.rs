@@ -384,7 +384,7 @@ async fn payment_of_a_lost_withdrawal_is_elsewhere() {
 
 #[tokio::test]
 async fn payment_on_a_chain_without_base_fees_is_adopted() {
-    let harness = Harness::with(|chain| chain.legacy = true, |_| {});
+    let harness = Harness::with(|chain| chain.hardfork = Some("berlin"), |_| {});
     let (ids, copy) = scheduled(&harness, ["1"]);
     pay(&harness, ids[0]).await;
     harness.store.restore(&copy);

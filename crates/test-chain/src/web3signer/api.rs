@@ -1,14 +1,12 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use alloy_primitives::{B256, Signature, U256, hex, keccak256};
+use alloy_primitives::{Signature, U256, hex, keccak256};
 use grid_batch_support::lock;
-use secp256k1::{
-    Message, SecretKey,
-    ecdsa::{RecoverableSignature, RecoveryId},
-};
+use secp256k1::SecretKey;
 use serde_json::{Value, json};
 
 use super::signer_fault::SignerFault;
+use crate::signing::sign;
 
 const PUBLIC_KEYS: &str = "/api/v1/eth1/publicKeys";
 const SIGN: &str = "/api/v1/eth1/sign/";
@@ -128,12 +126,6 @@ fn transaction_in(body: &[u8]) -> Option<Vec<u8>> {
         [] => false,
     };
     is_transaction.then_some(payload)
-}
-
-fn sign(key: &SecretKey, hash: B256) -> Signature {
-    let signature = RecoverableSignature::sign_ecdsa_recoverable(Message::from_digest(hash.0), key);
-    let (id, bytes) = signature.serialize_compact();
-    Signature::from_bytes_and_parity(&bytes, id == RecoveryId::One)
 }
 
 /// The same signature with the other `s`.

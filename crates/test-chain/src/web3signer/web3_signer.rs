@@ -1,11 +1,9 @@
 use std::sync::Arc;
 
-use alloy_primitives::hex;
-use secp256k1::SecretKey;
 use tokio::runtime::Runtime;
 
 use super::{api::SignerApi, server, signer_fault::SignerFault};
-use crate::{Account, ChainError};
+use crate::{Account, ChainError, signing::secret_key};
 
 /// A signer with the interface of `Web3Signer` for one account, which injects faults.
 ///
@@ -21,13 +19,7 @@ pub struct Web3Signer {
 impl Web3Signer {
     /// Starts a signer with this account's key, on a free local port.
     pub fn start(account: &Account) -> Result<Self, ChainError> {
-        let invalid = || ChainError::InvalidResponse {
-            what: "the account's key",
-            expected: "32 bytes in hex",
-            value: account.address.clone().into(),
-        };
-        let key: [u8; 32] = hex::decode_to_array(&account.secret_key).map_err(|_| invalid())?;
-        let key = SecretKey::from_secret_bytes(key).map_err(|_| invalid())?;
+        let key = secret_key(account)?;
         let api = Arc::new(SignerApi::new(key));
         let (port, runtime) = server::serve(api.clone())
             .map_err(|source| ChainError::Start { what: "the remote signer", source })?;

@@ -46,7 +46,8 @@ fn options_set_up_the_chain() {
     assert_eq!(gas_price_in_gwei(&chain), 301);
     assert!(chain.is_mining().unwrap());
 
-    let legacy = Anvil::start(&AnvilOptions { legacy: true, ..Default::default() }).unwrap();
+    let legacy =
+        Anvil::start(&AnvilOptions { hardfork: Some("berlin"), ..Default::default() }).unwrap();
     let block = legacy.rpc("eth_getBlockByNumber", json!(["latest", false])).unwrap();
     assert_eq!(block["baseFeePerGas"], Value::Null);
 }
@@ -180,7 +181,8 @@ fn pending_transactions_are_mined_when_mining_starts() {
 
 #[test]
 fn legacy_transaction_is_mined_on_a_legacy_chain() {
-    let chain = Anvil::start(&AnvilOptions { legacy: true, ..Default::default() }).unwrap();
+    let chain =
+        Anvil::start(&AnvilOptions { hardfork: Some("berlin"), ..Default::default() }).unwrap();
     let owner = &chain.accounts()[0];
     let pool = Pool::deploy(&chain, owner).unwrap();
     send(&chain, &Proposal::new(0).signed_legacy(owner, &pool)).unwrap();

@@ -60,7 +60,7 @@ fn refusal_has_a_reason() {
 fn pool_can_be_deployed_on_any_chain() {
     for options in [
         AnvilOptions { mining: Mining::Every(Duration::from_secs(1)), ..Default::default() },
-        AnvilOptions { legacy: true, ..Default::default() },
+        AnvilOptions { hardfork: Some("berlin"), ..Default::default() },
         AnvilOptions { base_fee_gwei: Some(300), mining: Mining::Manual, ..Default::default() },
         AnvilOptions { accounts: Some(1), chain_id: Some(5), ..Default::default() },
     ] {
