@@ -50,7 +50,7 @@ pub enum OperatorVerb {
     FillNonces,
     /// Requests that a withdrawal be cancelled.
     CancelWithdrawal,
-    /// Raise the fees of a withdrawal that was sent.
+    /// Raises the fees of a withdrawal that was sent.
     SpeedUpWithdrawal,
     /// Schedules a failed withdrawal again.
     RetryWithdrawal,

@@ -43,11 +43,7 @@ impl Evm {
     }
 
     fn evidence_of_pending(&self, payment: &Payment, assigned: &AssignedNonce) -> Evidence {
-        let must_speed_up = assigned.best().is_some_and(|best| payment.must_speed_up(best));
-        if must_speed_up
-            || must_be_cancelled(payment, assigned)
-            || self.is_pending_too_long(assigned)
-        {
+        if must_be_cancelled(payment, assigned) || self.is_pending_too_long(assigned) {
             return Evidence::Repeatable;
         }
         Evidence::Present

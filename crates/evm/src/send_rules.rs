@@ -48,7 +48,7 @@ impl SendRules {
     }
 
     /// Whether nothing may be sent.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(crate) fn allows_nothing(&self) -> bool {
         self.0.iter().all(|rule| matches!(rule, SendRule::PerDay(_)))
     }
 

@@ -2,11 +2,11 @@
 
 mod amount;
 mod call;
-mod counted_payment;
 mod following;
 mod gas_admin_queue;
 mod gas_monitor;
 mod ids;
+mod limited_sum;
 #[cfg(feature = "mocks")]
 pub mod mocks;
 mod moving;
@@ -26,13 +26,13 @@ mod withdrawal_store;
 
 pub use amount::{Amount, NotAnAmountError, in_unit};
 pub use call::{Call, CallError, CallRequest, Decoded, FunctionCall, PayRequest};
-pub use counted_payment::{CountedPayment, DayLimit, Payer};
 pub use following::{ClosedNonce, FollowingPayment, FollowingPayments};
 pub use gas_admin_queue::{GasAdminQueue, LastFailure, PoolSum};
 pub use gas_monitor::{
     GasAdminAmounts, GasAdminState, GasHealth, GasMonitor, GasPoolState, LastRead,
 };
 pub use ids::{RewardId, ShortIdError, WithdrawalId, keep_latest_generation};
+pub use limited_sum::{DayLimit, LimitedSum, Payer};
 pub use moving::{MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals};
 pub use nonce::{AssignedNonce, EventLog, FinalTransaction, NonceOutcome};
 pub use nonce_use::{NonceUse, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces};

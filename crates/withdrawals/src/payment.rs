@@ -52,9 +52,9 @@ pub enum Terms {
 }
 
 impl Payment {
-    /// Whether it was requested that the fees of this transaction be raised, and it was not sent since.
+    /// Whether it was requested that its fees be raised after this transaction, the best one, was signed.
     pub fn must_speed_up(&self, best: &SignedTransaction) -> bool {
-        self.speed_up_at.is_some_and(|asked_at| best.sent_at.is_some_and(|sent| sent < asked_at))
+        self.speed_up_at.is_some_and(|asked_at| best.signed_at < asked_at)
     }
 
     /// What messages call it.

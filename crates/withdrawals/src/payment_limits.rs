@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use thiserror::Error;
 
-use crate::{Amount, CountedPayment, Payer};
+use crate::{Amount, LimitedSum, Payer};
 
 /// How much may be scheduled from each pool. The default limits nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub enum PaymentLimitError {
     },
     /// The payments of the last 24 hours leave too little.
     #[error(
-        "{payer} has {left} left of its limit of {limit} in 24 hours, and {amount} were \
-         requested; try again later, or have the operator {}", .payer.remedy()
+        "{payer} has {left}{} left of its limit of {limit} in 24 hours, and {amount} were \
+         requested; try again later, or have the operator {}", .payer.unit(), .payer.remedy()
     )]
     Day {
         /// What the payments are counted for.
@@ -83,8 +83,8 @@ impl PaymentBudget {
         self.limits.check_payment(pool, amount)?;
         let scheduled = self.scheduled.get(pool).cloned().unwrap_or_default();
         let per_day = self.limits.day.get(pool).cloned();
-        let counted = CountedPayment { payer: Payer::Pool(pool.to_owned()), per_day };
-        counted.check_day(amount, &scheduled)
+        let sum = LimitedSum { payer: Payer::Pool(pool.to_owned()), per_day };
+        sum.check_day(amount, &scheduled)
     }
 
     /// Counts an amount.
@@ -107,17 +107,17 @@ mod tests {
         PaymentLimits { payment: of("10"), day: of("25") }
     }
 
-    fn counted(pool: &str) -> CountedPayment {
+    fn sum_of(pool: &str) -> LimitedSum {
         let per_day = limits().day.get(pool).cloned();
-        CountedPayment { payer: Payer::Pool(pool.to_owned()), per_day }
+        LimitedSum { payer: Payer::Pool(pool.to_owned()), per_day }
     }
 
     #[test]
     fn amount_up_to_the_limit_is_allowed() {
         assert_eq!(limits().check_payment("pool", &amount("10")), Ok(()));
-        assert_eq!(counted("pool").check_day(&amount("10"), &amount("15")), Ok(()));
+        assert_eq!(sum_of("pool").check_day(&amount("10"), &amount("15")), Ok(()));
         assert_eq!(limits().check_payment("other", &amount("11")), Ok(()));
-        assert_eq!(counted("other").check_day(&amount("10"), &amount("99")), Ok(()));
+        assert_eq!(sum_of("other").check_day(&amount("10"), &amount("99")), Ok(()));
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
         let error = limits().check_payment("pool", &amount("11")).unwrap_err().to_string();
         assert!(error.contains("the amount 11 is above the limit of 10 for"), "{error}");
         for (scheduled, left) in [("16", "has 9 left"), ("30", "has 0 left")] {
-            let error = counted("pool").check_day(&amount("10"), &amount(scheduled)).unwrap_err();
+            let error = sum_of("pool").check_day(&amount("10"), &amount(scheduled)).unwrap_err();
             assert!(error.to_string().contains(left), "{error}");
         }
     }

@@ -69,6 +69,20 @@ impl WithdrawalDetails {
     }
 }
 
+impl WithdrawalDetails {
+    /// Whether nodes have its transaction, which is neither mined nor to be cancelled.
+    pub fn waits_to_be_mined(&self) -> bool {
+        let is_sent = |nonce: &AssignedNonce| {
+            nonce.outcome.is_none() && nonce.best().is_some_and(|best| best.sent_at.is_some())
+        };
+        let state = self.batch.progress.state;
+        !state.is_terminal()
+            && state != BatchState::Valid
+            && self.cancelled_at.is_none()
+            && self.nonce.as_ref().is_some_and(is_sent)
+    }
+}
+
 /// How a request to cancel a withdrawal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {

@@ -5,6 +5,7 @@ use grid_batch_core::ServiceId;
 use grid_batch_core::batches::{ClientId, SignerId};
 use grid_batch_core::ledger::LedgerKey;
 use grid_batch_core::tokens::{AccessScope, TokenId};
+use grid_batch_withdrawals::TokenRules;
 
 use super::{
     AccessControl, AccessMode,
@@ -29,7 +30,7 @@ pub(super) struct ShownToken(Arc<str>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallerIdentity {
-    Token { id: TokenId, name: Arc<str> },
+    Token { id: TokenId, name: Arc<str>, may_send: Arc<[String]> },
     Key(SignerId),
     Anonymous(IpAddr),
 }
@@ -121,16 +122,21 @@ impl Caller {
         };
         match scopes.iter().find(is_missing) {
             _ if self.authorized_name().is_none() => Err(AccessError::NoTokenToCreateOne.into()),
+            _ if !self.token_rules().may_send.is_empty() => {
+                Err(AccessError::LimitedTokenCreatesNone.into())
+            }
             Some(scope) => Err(AccessError::MissingScope(*scope).into()),
             None => Ok(()),
         }
     }
 
-    /// The id of the caller's token, and what it may send from accounts. `None`: the caller has no token.
-    pub(crate) fn may_send(&self) -> Option<(TokenId, Arc<[String]>)> {
-        match self.identity {
-            CallerIdentity::Token { id, .. } => Some((id, self.control.may_send(id))),
-            CallerIdentity::Key(_) | CallerIdentity::Anonymous(_) => None,
+    /// What the caller's token may send from accounts.
+    pub(crate) fn token_rules(&self) -> TokenRules {
+        match &self.identity {
+            CallerIdentity::Token { id, may_send, .. } => {
+                TokenRules { id: id.to_string(), may_send: may_send.to_vec() }
+            }
+            CallerIdentity::Key(_) | CallerIdentity::Anonymous(_) => TokenRules::default(),
         }
     }
 
@@ -150,7 +156,7 @@ impl Caller {
     /// How the log names the caller.
     pub(crate) fn name(&self) -> String {
         match &self.identity {
-            CallerIdentity::Token { id, name } => format!("token {name} ({id})"),
+            CallerIdentity::Token { id, name, .. } => format!("token {name} ({id})"),
             CallerIdentity::Key(key) => format!("key {key}"),
             CallerIdentity::Anonymous(_) => "anonymous".to_owned(),
         }

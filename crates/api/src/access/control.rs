@@ -130,7 +130,11 @@ impl AccessControl {
         if !known.was_used.load(Relaxed) {
             known.was_used.store(true, Relaxed);
         }
-        let identity = CallerIdentity::Token { id: token.id(), name: Arc::clone(&known.name) };
+        let identity = CallerIdentity::Token {
+            id: token.id(),
+            name: Arc::clone(&known.name),
+            may_send: Arc::clone(&known.may_send),
+        };
         Some(Authenticated { identity, grants: Arc::clone(&known.grants) })
     }
 
@@ -144,12 +148,6 @@ impl AccessControl {
             CallerIdentity::Key(key) => self.0.keys.get(key).cloned().unwrap_or_default(),
             CallerIdentity::Anonymous(_) => Arc::default(),
         }
-    }
-
-    /// What a token may send from accounts. Empty: what these may.
-    pub(super) fn may_send(&self, id: TokenId) -> Arc<[String]> {
-        let tokens = self.0.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        tokens.get(&id).map(|known| Arc::clone(&known.may_send)).unwrap_or_default()
     }
 
     /// Whether a token that was found before is still valid.

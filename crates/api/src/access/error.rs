@@ -55,6 +55,9 @@ refusals! {
         )]
         [FORBIDDEN, 1093, "Scope Missing"]
         NoTokenToCreateOne,
+        #[error("a token that may send only some transactions creates no token; use another one")]
+        [FORBIDDEN, 1093, "Scope Missing"]
+        LimitedTokenCreatesNone,
     }
     impl {
         fn wait(&self) -> Option<Duration> {

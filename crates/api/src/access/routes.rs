@@ -120,7 +120,7 @@ pub(super) const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/v1/transactions/{id}", READ_ALL),
     ("POST", "/v1/transactions/{id}/retry", OPERATE_ALL),
     ("POST", "/v1/transactions/{id}/cancel", SUBMIT_ALL),
-    ("POST", "/v1/transactions/{id}/speed_up", SUBMIT_ALL),
+    ("POST", "/v1/transactions/{id}/speed-up", SUBMIT_ALL),
     // Routes that only say that something is not served here.
     (ANY, "/batches", READ_ALL),
     (ANY, "/withdrawals", READ_ALL),

@@ -6,8 +6,9 @@ use grid_batch_core::{Clock, ManualClock, Timestamp};
 use grid_batch_protocol::{CylinderToken, SigningKey};
 
 use super::{
-    AccessControl, AccessMode, AccessOptions, AccessToken,
-    grant::services_of,
+    AccessControl, AccessMode, AccessOptions, AccessToken, Caller,
+    control::Authenticated,
+    grant::{Services, services_of},
     routes::{Coverage, Needs, ROUTES, needs},
 };
 
@@ -50,6 +51,21 @@ fn token_is_accepted_until_it_expires_or_is_revoked() {
     assert!(control.find_token(&token.secret()).is_some());
     control.set_tokens(Vec::new());
     assert!(control.find_token(&token.secret()).is_none());
+}
+
+/// A token that is revoked while its request arrives has its limits until the end of the request.
+#[test]
+fn revoked_token_keeps_its_limits() {
+    let (control, _) = control(&[]);
+    let token = AccessToken::generate().unwrap();
+    let mut limited = stored(&token, &["*"]);
+    limited.token.may_send = vec!["5ether/day".to_owned()];
+    control.set_tokens(vec![limited]);
+    let Authenticated { identity, .. } = control.find_token(&token.secret()).unwrap();
+    control.set_tokens(Vec::new());
+    let rules = Caller::new(identity, Services::All, control).token_rules();
+    assert_eq!(rules.id, token.id().to_string());
+    assert_eq!(rules.may_send, ["5ether/day"]);
 }
 
 #[test]

@@ -45,9 +45,9 @@ pub(super) async fn cancel(
     cancel_one(&context, path, request).await
 }
 
-/// `POST /v1/transactions/{id}/speed_up`: requests that the fees of a transaction that was sent be raised.
+/// `POST /v1/transactions/{id}/speed-up`: requests that the fees of a transaction that was sent be raised.
 #[utoipa::path(
-    post, path = "/v1/transactions/{id}/speed_up", tag = "transactions", operation_id = "speedUpTransaction", summary = "Raise the fees of a transaction that is not mined",
+    post, path = "/v1/transactions/{id}/speed-up", tag = "transactions", operation_id = "speedUpTransaction", summary = "Raise the fees of a transaction that is not mined",
     params(("id" = String, Path, description = "The transaction")),
     request_body(content = ActionRequest),
     responses(

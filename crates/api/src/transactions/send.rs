@@ -8,7 +8,7 @@ use axum::{
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::BatchLabel;
 use grid_batch_withdrawals::{
-    CallError, CallRequest, FunctionCall, PayRequest, TokenRules, Withdrawal, WithdrawalId,
+    CallError, CallRequest, FunctionCall, PayRequest, Withdrawal, WithdrawalId,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -107,10 +107,10 @@ pub(super) async fn post(
     let invalid = |CallError { field, rule }| ApiError::invalid_value(field, rule);
     let rules = context.call_rules()?;
     let mut call = rules.call(&account, &requested).map_err(invalid)?;
-    match rules.day_limits(&account, &token_rules(&request)?, &call) {
+    match rules.day_limits(&account, &Caller::of(&request)?.token_rules(), &call) {
         Ok(limits) => call.day_limits = limits,
         Err(rule) => {
-            let refusal = WithdrawalRequestError::DestinationNotAllowed { rule };
+            let refusal = WithdrawalRequestError::TransactionNotAllowed { rule };
             refuse_if_new(&context, id, refusal.into()).await?;
         }
     }
@@ -150,14 +150,6 @@ impl TransactionRequest {
             abi: self.abi.unwrap_or_default(),
         })
     }
-}
-
-fn token_rules(request: &Parts) -> Result<TokenRules, ApiError> {
-    let (id, may_send) = match Caller::of(request)?.may_send() {
-        Some((id, may_send)) => (id.to_string(), may_send.to_vec()),
-        None => Default::default(),
-    };
-    Ok(TokenRules { id, may_send })
 }
 
 /// Refuses a new transaction that could never be signed.

@@ -56,7 +56,7 @@ refusals! {
         #[error("the {kind} has ended and cannot be cancelled: it is {state}")]
         [CONFLICT, 1028, "Wrong State"]
         AlreadyEnded { kind: Queued, state: &'static str },
-        #[error("the {kind} has no transaction that waits to be mined: it is {state}")]
+        #[error("the fees of the {kind} cannot be raised: it is {state}, and does not wait to be mined")]
         [CONFLICT, 1028, "Wrong State"]
         NotSent { kind: Queued, state: &'static str },
         #[error(
@@ -67,8 +67,8 @@ refusals! {
         [SERVICE_UNAVAILABLE, 1012, "Store Unavailable"]
         NotScheduled { kind: Queued, id: WithdrawalId },
         #[error("{rule}")]
-        [FORBIDDEN, 1043, "Destination Not Allowed"]
-        DestinationNotAllowed { rule: String },
+        [FORBIDDEN, 1043, "Transaction Not Allowed"]
+        TransactionNotAllowed { rule: String },
         #[error("the body is longer than {limit} bytes, which no transaction needs")]
         [PAYLOAD_TOO_LARGE, 1003, "Body Too Long"]
         TransactionTooLong { limit: usize },

@@ -1,4 +1,4 @@
-use grid_batch_withdrawals::{AssignedNonce, WithdrawalDetails, WithdrawalState};
+use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalState};
 
 /// What clients and operators can do about a withdrawal or transaction: the last part of a path below its own.
 pub(crate) struct QueuedVerb {
@@ -17,16 +17,9 @@ const VERBS: [QueuedVerb; 3] = [
         },
     },
     QueuedVerb {
-        name: "speed_up",
-        text: "raise its fees now, as far as the maximum allows",
-        is_possible: |details| {
-            let waits = |nonce: &AssignedNonce| {
-                nonce.outcome.is_none() && nonce.best().is_some_and(|best| best.sent_at.is_some())
-            };
-            details.withdrawal.call.is_some()
-                && !details.batch.progress.state.is_terminal()
-                && details.nonce.as_ref().is_some_and(waits)
-        },
+        name: "speed-up",
+        text: "raise its fees by an eighth or more, unless that exceeds the maximum",
+        is_possible: |details| details.withdrawal.call.is_some() && details.waits_to_be_mined(),
     },
     QueuedVerb {
         name: "retry",

@@ -54,8 +54,18 @@ impl Protected {
 
     /// Creates a token and has the interface know it. Returns the header with it.
     fn token(&self, scopes: &[AccessScope], services: &[&str]) -> String {
+        self.limited_token(scopes, services, &[])
+    }
+
+    fn limited_token(
+        &self,
+        scopes: &[AccessScope],
+        services: &[&str],
+        may_send: &[&str],
+    ) -> String {
         let token = AccessToken::generate().unwrap();
-        let new = new_token(&token, scopes, services);
+        let may_send = may_send.iter().map(|rule| (*rule).to_owned()).collect();
+        let new = NewToken { may_send, ..new_token(&token, scopes, services) };
         assert!(self.server.store.create_token(&new, &OperatorRequest::program()).unwrap());
         self.control.set_tokens(self.server.store.unrevoked_tokens().unwrap());
         format!("authorization: Bearer {}", token.secret())
@@ -144,6 +154,15 @@ fn second_authorization_header_is_refused() {
     assert_eq!(protected.get(&path, &[&header]).status, 200);
     let response = protected.get(&path, &[&header, "authorization: Bearer gb_0"]);
     assert_eq!(code(&response), (401, 1091));
+}
+
+#[test]
+fn limited_token_creates_no_token() {
+    let protected = Protected::new(AccessOptions::default());
+    let limited = protected.limited_token(&AccessScope::ALL, &["*"], &["*", "5ether/day"]);
+    let refused = protected.create_token(&["submit"], false, &[&limited]);
+    assert_eq!(code(&refused), (403, 1093));
+    assert_eq!(protected.server.store.unrevoked_tokens().unwrap().len(), 1);
 }
 
 #[test]

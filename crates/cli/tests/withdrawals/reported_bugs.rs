@@ -174,9 +174,9 @@ fn unsent_transaction_leaves_a_gap_in_the_nonces_of_a_loop() {
 }
 
 /// OpenZeppelin/openzeppelin-relayer#843: during an outage, each transaction takes a nonce and a record. Because all nonces
-/// above the chain's have a record, the counter is never set back: 633 nonces were adrift.
+/// above the chain's have a record, the counter is never set back: 633 nonces were skipped.
 #[test]
-fn outage_sets_the_counter_of_a_loop_adrift() {
+fn outage_makes_a_loop_skip_nonces() {
     meet(
         |harness| harness.proxy.set(SEND, Fault::NotForwarded),
         |harness| {

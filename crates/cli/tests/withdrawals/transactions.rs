@@ -64,7 +64,7 @@ fn transaction_is_sent_once_listed_and_shown() {
 }
 
 #[test]
-fn other_destinations_are_refused() {
+fn what_an_account_may_not_send_is_refused() {
     let harness = WithdrawalHarness::new(1);
     let allowed = format!("admin0=0x{:040x}", 7);
     let server = harness.serve_with(&[("--gas-admins-may-send", allowed.as_str())]);
@@ -163,7 +163,7 @@ fn token_sends_only_what_it_may_and_no_more_a_day() {
     };
     wait_until("the server knows the token", || send(&limited, "4gwei").exit_code == Some(0));
     let exceeded = send(&limited, "4gwei");
-    assert!(exceeded.stderr.contains("has 3000000000 left of its limit"), "{exceeded:?}");
+    assert!(exceeded.stderr.contains("has 3000000000 wei left of its limit"), "{exceeded:?}");
     assert_eq!(send(&limited, "3gwei").exit_code, Some(0));
     let refused = send(&other, "1");
     assert!(refused.stderr.contains("the token may not send this to"), "{refused:?}");
@@ -184,7 +184,7 @@ fn account_transfers_no_more_coins_a_day_than_it_may() {
     let exceeded = send(&server, &["--value", "2gwei"]);
     assert_eq!(exceeded.exit_code, Some(4), "{exceeded:?}");
     assert!(
-        exceeded.stderr.contains("has 1000000000 left of its limit of 5000000000"),
+        exceeded.stderr.contains("has 1000000000 wei left of its limit of 5000000000"),
         "{exceeded:?}"
     );
     assert!(exceeded.stderr.contains("1042"), "{exceeded:?}");

@@ -88,7 +88,8 @@ impl LookAhead<'_> {
     }
 
     async fn following(&self, batch_id: ItemId) -> BatchResult<Option<FollowingPayments>> {
-        if self.account.context.options.in_flight <= 1 {
+        let must_speed_up = self.head.best().is_some_and(|best| self.payment.must_speed_up(best));
+        if self.account.context.options.in_flight <= 1 && !must_speed_up {
             return Ok(None);
         }
         let count = self.account.context.following_limit();

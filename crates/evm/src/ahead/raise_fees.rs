@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl LookAhead<'_> {
-    /// Replaces all transactions that cannot be mined at this price, in the order of their nonces, as far as the cap
-    /// and the funds allow, and sends the replacements. Returns whether there were any.
+    /// Replaces all transactions that cannot be mined at this price, or whose fees are to be raised on request, in the
+    /// order of their nonces, as far as the cap and the funds allow, and sends the replacements. Returns whether there were any.
     ///
     /// Stops at the first withdrawal that is held or cancelled. Its own attempt handles it, and the withdrawals after
     /// it cannot be mined before it.
@@ -79,7 +79,8 @@ impl LookAhead<'_> {
         let nonce = payment.open_nonce()?;
         let best = nonce.best()?;
         let is_mined = nonce.nonce < account.mined;
-        if is_mined || best.signed.is_filler || covers_price(best.signed.max_fee, quote) {
+        let is_enough = covers_price(best.signed.max_fee, quote) && !payment.must_speed_up(best);
+        if is_mined || best.signed.is_filler || is_enough {
             return None;
         }
         let bid = raise_bid(highest_fees(nonce), quote, self.account.context.cap_for(payment)?)?;

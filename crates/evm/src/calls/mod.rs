@@ -104,7 +104,7 @@ impl AccountRules {
 
     /// Whether an account may send any call.
     pub(crate) fn sends_from(&self, account: &ServiceId) -> bool {
-        self.of_service(account).is_some_and(|sender| !sender.may_send.is_empty())
+        self.of_service(account).is_some_and(|sender| !sender.may_send.allows_nothing())
     }
 
     fn unknown(&self, account: &str) -> String {
@@ -145,7 +145,7 @@ impl CallRules for AccountRules {
 
     fn check_token_rules(&self, rules: &[String]) -> Result<(), String> {
         let rules = SendRules::parse(rules)?;
-        if rules.is_empty() {
+        if rules.allows_nothing() {
             return Err("it allows nothing; add what may be sent, or * for everything".to_owned());
         }
         Ok(())
@@ -158,10 +158,14 @@ impl CallRules for AccountRules {
         call: &Call,
     ) -> Result<Vec<DayLimit>, String> {
         self.may_be_sent(account, call)?;
+        let of_token = token_limit(token, call)?;
+        if call.value == "0" {
+            return Ok(Vec::new());
+        }
         let own = self.of_service(account).and_then(|sender| sender.may_send.per_day());
         let of_account =
             own.map(|limit| DayLimit::new(Payer::Account(account.to_string()), &limit));
-        Ok(of_account.into_iter().chain(token_limit(token, call)?).collect())
+        Ok(of_account.into_iter().chain(of_token).collect())
     }
 
     fn decode(&self, abi: &[String], logs: &[EventLog]) -> Vec<Option<Decoded>> {

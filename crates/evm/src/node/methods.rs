@@ -3,7 +3,7 @@ use serde::{
     Deserialize,
     de::{DeserializeOwned, IgnoredAny},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::action::Action;
 
@@ -123,8 +123,8 @@ impl NodeClient {
     /// Whether the latest block has a base fee.
     pub(crate) async fn has_base_fee(&self) -> Result<bool, NodeError> {
         let params = json!([BlockTag::Latest, false]);
-        let block: Value = self.request("eth_getBlockByNumber", params).await?;
-        Ok(!block["baseFeePerGas"].is_null())
+        let block: Map<String, Value> = self.request("eth_getBlockByNumber", params).await?;
+        Ok(block.get("baseFeePerGas").is_some_and(|fee| !fee.is_null()))
     }
 
     /// The gas price that the node suggests, in wei.

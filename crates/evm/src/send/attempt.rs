@@ -174,7 +174,7 @@ impl<'a> SendAttempt<'a> {
 async fn read_payment(context: &EvmContext, batch: &BatchAttempt) -> SendResult<Payment> {
     let payment = context.store.payment(&batch.service_id, &batch.batch_id).await;
     let payment = payment.map_err(answer::store_failed)?;
-    payment.ok_or_else(|| answer::rejected("nothing that is stored belongs to this batch"))
+    payment.ok_or_else(|| answer::rejected("no withdrawal or transaction belongs to this batch"))
 }
 
 fn batch_attempt(submission: &Submission<ServiceId>) -> SendResult<BatchAttempt> {

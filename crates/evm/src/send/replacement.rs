@@ -35,8 +35,8 @@ impl SendAttempt<'_> {
             return self.store_replacement(changed).await;
         }
         // Without a price, the stored transaction is sent.
-        let is_late = self.is_pending_too_long(best) || self.payment.must_speed_up(best);
-        let urgency = if is_late { Urgency::Late } else { Urgency::Usual };
+        let is_urgent = self.is_pending_too_long(best) || self.payment.must_speed_up(best);
+        let urgency = if is_urgent { Urgency::Late } else { Urgency::Usual };
         let Ok(quote) = self.quote_for(urgency).await else { return Ok(best.signed.clone()) };
         if let Some(replacement) = self.replacement(assigned, best, &quote, cap).await? {
             return self.store_replacement(replacement).await;

@@ -57,7 +57,6 @@ impl SendAttempt<'_> {
         let lately = assigned.best().is_some_and(|best| {
             best.sent_at.is_some()
                 && best.last_error.is_none()
-                && !self.payment.must_speed_up(best)
                 && !self.context.is_pending_too_long(best.signed.hash)
         });
         let is_first_attempt = self.batch.attempt_id.attempt == 1;
@@ -90,7 +89,7 @@ impl SendAttempt<'_> {
         warn!(
             service:% = self.service_id(), withdrawal:% = self.payment.withdrawal_id,
             nonce = assigned.nonce;
-            "a transaction that is not stored used an assigned nonce; another one is assigned unless it is cancelled"
+            "a transaction that is not stored used an assigned nonce; its owner gets another nonce unless it is cancelled"
         );
         Ok(None)
     }

@@ -102,7 +102,7 @@ async fn batch_without_a_withdrawal_is_rejected() {
     let batch = Submission::new(id.batch_id(1).to_string(), harness.service_id(), Vec::new());
     let batch = batch.with_attempt_id(AttemptId { attempt: 1, epoch: 1 });
     let answer = harness.evm.send(harness.proxy.url(), &batch).await;
-    let reason = "nothing that is stored belongs to this batch";
+    let reason = "no withdrawal or transaction belongs to this batch";
     assert_not_signed(&harness, id, &answer, Outcome::Rejected, reason);
 }
 

@@ -203,7 +203,7 @@ async fn gas_limit_that_does_not_suffice_uses_no_nonce() {
 }
 
 #[tokio::test]
-async fn call_to_a_removed_destination_is_not_signed() {
+async fn call_that_is_allowed_no_more_is_not_signed() {
     let mut harness = harness();
     let id = harness.schedule_call(transfer(&harness, "1"));
     harness.restart_with(|options| options.calls = AccountRules::default());

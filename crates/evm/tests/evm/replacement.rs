@@ -269,52 +269,41 @@ async fn higher_fee_that_needs_the_key_is_said() {
     harness.accept(id).await;
 }
 
-/// A withdrawal that was sent a second ago.
-async fn sent_lately(set: impl FnOnce(&mut EvmOptions)) -> (Harness, WithdrawalId) {
+/// A withdrawal that was sent two seconds ago, and whose fees are to be raised.
+async fn sped_up(set: impl FnOnce(&mut EvmOptions)) -> (Harness, WithdrawalId) {
     let harness = Harness::with_options(set);
     harness.proxy.require_bump(12);
     harness.chain.set_base_fee(10).unwrap();
     let id = harness.send_withdrawal().await;
     harness.advance_clock(Duration::from_secs(1));
-    assert_eq!(harness.evidence(id).await, Evidence::Present);
+    assert_eq!(harness.status(id).await, LedgerStatus::Pending);
+    assert_eq!(fees(&harness, id).len(), 1);
     harness.speed_up(id);
-    assert_eq!(harness.evidence(id).await, Evidence::Repeatable);
     harness.advance_clock(Duration::from_secs(1));
     (harness, id)
 }
 
 #[tokio::test]
-async fn fees_are_raised_at_once_on_request() {
-    let (harness, id) = sent_lately(|_| {}).await;
-    harness.accept(id).await;
-    let first = (21_000_000_000, 1_000_000_000);
-    assert_eq!(fees(&harness, id), [first, (23_625_000_000, 1_125_000_000)]);
-    assert_eq!(harness.evidence(id).await, Evidence::Present, "once for each request");
-    harness.mine(1);
-    assert_eq!(harness.status(id).await, LedgerStatus::Committed);
-    assert_eq!(harness.polls().len(), 1);
+async fn fees_are_raised_by_the_next_look_on_request() {
+    for in_flight in [1, 16] {
+        let (harness, id) = sped_up(|options| options.in_flight = in_flight).await;
+        for _ in 0..2 {
+            assert_eq!(harness.status(id).await, LedgerStatus::Pending);
+        }
+        let first = (21_000_000_000, 1_000_000_000);
+        let raised = [first, (23_625_000_000, 1_125_000_000)];
+        assert_eq!(fees(&harness, id), raised, "once for each request");
+        assert_eq!(harness.sent(), harness.hashes(id));
+        harness.mine(1);
+        assert_eq!(harness.status(id).await, LedgerStatus::Committed);
+        assert_eq!(harness.polls().len(), 1);
+    }
 }
 
 #[tokio::test]
-async fn request_for_fees_above_the_cap_sends_the_same_bytes_once() {
-    let (harness, id) = sent_lately(|options| options.cap = "23.6".parse().unwrap()).await;
-    harness.accept(id).await;
+async fn request_for_fees_above_the_cap_raises_nothing() {
+    let (harness, id) = sped_up(|options| options.cap = "23.6".parse().unwrap()).await;
+    assert_eq!(harness.status(id).await, LedgerStatus::Pending);
     assert_eq!(fees(&harness, id).len(), 1);
-    assert_eq!(harness.evidence(id).await, Evidence::Present);
-}
-
-#[tokio::test]
-async fn cancellation_is_sped_up_too() {
-    let (harness, id) = sent_lately(|_| {}).await;
-    harness.cancel(id);
-    harness.accept(id).await;
-    harness.advance_clock(Duration::from_secs(1));
-    harness.speed_up(id);
-    harness.advance_clock(Duration::from_secs(1));
-    harness.accept(id).await;
-    let fillers: Vec<bool> =
-        harness.nonce(id).transactions.iter().map(|it| it.signed.is_filler).collect();
-    assert_eq!(fillers, [false, true, true]);
-    harness.mine(1);
-    assert_eq!(harness.polls(), []);
+    assert_eq!(harness.proxy.calls(SEND), 1);
 }

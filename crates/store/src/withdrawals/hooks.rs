@@ -170,7 +170,7 @@ fn failed_withdrawals(
     connection.load_rows(
         "-- failed_withdrawals
          select w.seq as withdrawal_seq, w.batch_seq, w.service_id, w.pool, w.amount, w.counted_at,
-             w.call is not null as is_call, case when w.counted_at is not null then w.call end as counted_call
+             w.call
          from {x} join withdrawals w on w.batch_seq = x.batch_seq
          where w.call is null or w.counted_at is not null",
         Rows::default().long("batch_seq", batches.iter().copied()),
@@ -194,7 +194,7 @@ fn write_last_failures(
     failed: &[FailedWithdrawalRow],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let from_pools = failed.iter().filter(|row| !row.is_call);
+    let from_pools = failed.iter().filter(|row| row.call.is_none());
     // There is one row per pool, because a statement may change a row only once.
     let last: BTreeMap<(&str, &str), &FailedWithdrawalRow> =
         from_pools.map(|row| ((row.service_id.as_str(), row.pool.as_str()), row)).collect();
@@ -226,15 +226,14 @@ result_row! {
         pool: String,
         amount: String,
         counted_at: Option<i64>,
-        is_call: bool,
-        counted_call: Option<String>,
+        call: Option<String>,
     }
 }
 
 impl FailedWithdrawalRow {
     /// The keys of what its amount was counted for.
     fn payers(&self) -> Result<Vec<String>, StoreError> {
-        let Some(call) = &self.counted_call else { return Ok(vec![self.pool.clone()]) };
+        let Some(call) = &self.call else { return Ok(vec![self.pool.clone()]) };
         let call: Call = read_json(call)?;
         Ok(call.day_limits.iter().map(|limit| limit.payer.key().into_owned()).collect())
     }

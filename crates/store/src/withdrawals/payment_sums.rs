@@ -8,7 +8,7 @@ use std::{
 
 use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{
-    Amount, CountedPayment, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError,
+    Amount, LimitedSum, PAYMENT_WINDOW, PAYMENT_WINDOW_STEP, PaymentLimitError,
 };
 
 use crate::sql::{Connection, Rows, Statement, StoreError, claim_handle::micros};
@@ -33,20 +33,20 @@ impl PaymentSums {
     /// Reads the sums that these payments are added to.
     pub(crate) fn lock<'a>(
         connection: &mut Connection,
-        counted: impl IntoIterator<Item = &'a CountedPayment>,
+        sums: impl IntoIterator<Item = &'a LimitedSum>,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let step = step_of(now);
         let payers: BTreeMap<Cow<'_, str>, bool> =
-            counted.into_iter().map(|it| (it.payer.key(), it.per_day.is_some())).collect();
+            sums.into_iter().map(|it| (it.payer.key(), it.per_day.is_some())).collect();
         let keys: Vec<SumKey<'_>> = payers.keys().map(|payer| (&**payer, step)).collect();
-        let mut sums = lock_sums(connection, &keys)?;
-        if sums.len() < keys.len() {
+        let mut stored = lock_sums(connection, &keys)?;
+        if stored.len() < keys.len() {
             begin_step(connection, &keys, step - micros(PAYMENT_WINDOW))?;
-            sums = lock_sums(connection, &keys)?;
+            stored = lock_sums(connection, &keys)?;
         }
         let of_payer = |((payer, _), present)| (payer, PayerSum { present, ..PayerSum::default() });
-        let mut sums: BTreeMap<String, PayerSum> = sums.into_iter().map(of_payer).collect();
+        let mut sums: BTreeMap<String, PayerSum> = stored.into_iter().map(of_payer).collect();
         let limited = payers.iter().filter(|(_, is_limited)| **is_limited);
         let limited: Vec<&str> = limited.map(|(payer, _)| &**payer).collect();
         for (payer, amount) in
@@ -61,20 +61,20 @@ impl PaymentSums {
     /// Refuses an amount that exceeds the limit of one of its payers.
     pub(crate) fn check(
         &self,
-        counted: &[CountedPayment],
+        sums: &[LimitedSum],
         amount: &Amount,
     ) -> Result<(), PaymentLimitError> {
-        counted.iter().try_for_each(|counted| {
-            let sum = self.payers.get(&*counted.payer.key());
+        sums.iter().try_for_each(|limited| {
+            let sum = self.payers.get(&*limited.payer.key());
             let scheduled = sum.map(|sum| sum.earlier.plus(&sum.present)).unwrap_or_default();
-            counted.check_day(amount, &scheduled)
+            limited.check_day(amount, &scheduled)
         })
     }
 
     /// Adds an amount to the sums of its payers.
-    pub(crate) fn add(&mut self, counted: &[CountedPayment], amount: &Amount) {
-        for counted in counted {
-            let sum = self.payers.entry(counted.payer.key().into_owned()).or_default();
+    pub(crate) fn add(&mut self, sums: &[LimitedSum], amount: &Amount) {
+        for limited in sums {
+            let sum = self.payers.entry(limited.payer.key().into_owned()).or_default();
             sum.present = sum.present.plus(amount);
             sum.has_changed = true;
         }

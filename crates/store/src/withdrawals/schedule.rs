@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use grid_batch_core::batches::{BatchConflict, NewBatch};
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    Amount, CountedPayment, PaymentLimitError, PaymentLimits, ScheduleOutcome, Withdrawal,
+    Amount, LimitedSum, PaymentLimitError, PaymentLimits, ScheduleOutcome, Withdrawal,
     WithdrawalConflict, WithdrawalId,
 };
 
@@ -66,14 +66,14 @@ fn schedule_group(
     let now = store.now();
     let mut created_at = CreatedAtAllocator::reserve(connection, &batches(&pairs), now)?;
     let stored = find_withdrawals(connection, group)?;
-    let counted = group.iter().map(|withdrawal| counted(store, withdrawal));
-    let counted = counted.collect::<Result<Vec<_>, _>>()?;
+    let limited = group.iter().map(|withdrawal| limited_sums(store, withdrawal));
+    let limited = limited.collect::<Result<Vec<_>, _>>()?;
     let mut limits = ScheduleLimits {
         capacity: Capacity::read_open(connection, &created_at, store.intake_limits)?,
-        sums: PaymentSums::lock(connection, counted.iter().flatten(), now)?,
+        sums: PaymentSums::lock(connection, limited.iter().flatten(), now)?,
         payments: &store.payment_limits,
     };
-    let (decisions, new) = decide(&pairs, &counted, stored, &mut limits)?;
+    let (decisions, new) = decide(&pairs, &limited, stored, &mut limits)?;
     let sums = limits.sums;
     let inserted = insert_dated(store, connection, &batches(new.iter().copied()), &mut created_at)?;
     created_at.release_unused(connection)?;
@@ -175,15 +175,15 @@ enum ScheduleDecision {
 /// What to do with each withdrawal, and the pairs to store.
 fn decide<'p>(
     pairs: &'p [Pair<'p>],
-    counted: &[Vec<CountedPayment>],
+    limited: &[Vec<LimitedSum>],
     stored: Vec<Withdrawal>,
     limits: &mut ScheduleLimits<'_>,
 ) -> Result<(Vec<ScheduleDecision>, Vec<&'p Pair<'p>>), StoreError> {
     let mut known: HashMap<WithdrawalId, Withdrawal> =
         stored.into_iter().map(|withdrawal| (withdrawal.id, withdrawal)).collect();
     let (mut decisions, mut new) = (Vec::new(), Vec::new());
-    for (pair, counted) in pairs.iter().zip(counted) {
-        let decision = decide_one(pair, counted, &known, limits)?;
+    for (pair, sums) in pairs.iter().zip(limited) {
+        let decision = decide_one(pair, sums, &known, limits)?;
         if let ScheduleDecision::Store { .. } = decision {
             known.insert(pair.0.id, pair.0.clone());
             new.push(pair);
@@ -195,7 +195,7 @@ fn decide<'p>(
 
 fn decide_one(
     pair: &Pair<'_>,
-    counted: &[CountedPayment],
+    sums: &[LimitedSum],
     known: &HashMap<WithdrawalId, Withdrawal>,
     limits: &mut ScheduleLimits<'_>,
 ) -> Result<ScheduleDecision, StoreError> {
@@ -208,15 +208,14 @@ fn decide_one(
         }
         None => {}
     }
-    let amount = if counted.is_empty() { Amount::default() } else { amount_of(withdrawal)? };
-    let ScheduleLimits { payments, sums, .. } = &*limits;
-    if let Err(error) = check_payment(payments, sums, withdrawal, counted, &amount) {
+    let amount = amount_of(withdrawal)?;
+    if let Err(error) = check_payment(limits.payments, &limits.sums, withdrawal, sums, &amount) {
         return Ok(ScheduleDecision::Refuse(error.into()));
     }
     let ahead = limits.capacity.open(batch.service_id.as_str());
     match limits.capacity.take(batch, false) {
         Ok(()) => {
-            limits.sums.add(counted, &amount);
+            limits.sums.add(sums, &amount);
             Ok(ScheduleDecision::Store { ahead })
         }
         Err(BatchConflict::QueueFull { service_id, open, limit }) => {
@@ -236,23 +235,23 @@ struct ScheduleLimits<'a> {
 /// Refuses an amount that exceeds the limit of one withdrawal or of a day.
 pub(super) fn check_payment(
     limits: &PaymentLimits,
-    sums: &PaymentSums,
+    stored: &PaymentSums,
     withdrawal: &Withdrawal,
-    counted: &[CountedPayment],
+    sums: &[LimitedSum],
     amount: &Amount,
 ) -> Result<(), PaymentLimitError> {
     if withdrawal.call.is_none() {
         limits.check_payment(&withdrawal.pool, amount)?;
     }
-    sums.check(counted, amount)
+    stored.check(sums, amount)
 }
 
-/// What the amount of a withdrawal is counted for.
-pub(super) fn counted(
+/// The sums that the amount of a withdrawal is added to.
+pub(super) fn limited_sums(
     store: &Store,
     withdrawal: &Withdrawal,
-) -> Result<Vec<CountedPayment>, StoreError> {
-    withdrawal.counted(&store.payment_limits).map_err(StoreError::corrupt)
+) -> Result<Vec<LimitedSum>, StoreError> {
+    withdrawal.limited_sums(&store.payment_limits).map_err(StoreError::corrupt)
 }
 
 /// Whether its amount is counted for something.

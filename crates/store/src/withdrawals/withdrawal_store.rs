@@ -5,10 +5,10 @@ use grid_batch_core::batches::{AddOutcome, BatchState};
 use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorVerb};
 use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    AheadCount, AssignedNonce, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget,
-    PaymentLimitError, PaymentLimits, PoolSum, RetryOutcome, Reward, RewardConflict, RewardId,
-    ScheduleOutcome, SpeedUpOutcome, UnsettledNonce, Withdrawal, WithdrawalConflict,
-    WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore,
+    AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimitError,
+    PaymentLimits, PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome,
+    SpeedUpOutcome, UnsettledNonce, Withdrawal, WithdrawalConflict, WithdrawalDetails,
+    WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore,
 };
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     payment_sums::{PaymentSums, sums_of_day},
     pool_lanes::fill_beside_parked,
     rows::reward_id,
-    schedule::{amount_of, check_payment, counted, schedule_rest},
+    schedule::{amount_of, check_payment, limited_sums, schedule_rest},
     schema::rewards,
     target_of,
 };
@@ -152,11 +152,13 @@ impl WithdrawalStore for Store {
                 return Ok(Logged::unchanged(SpeedUpOutcome::NotFound));
             };
             let state = WithdrawalState::of(&details);
-            let is_sent = details.nonce.as_ref().is_some_and(is_open_and_sent);
-            if details.batch.progress.state.is_terminal() || !is_sent {
+            if !details.waits_to_be_mined() {
                 return Ok(Logged::unchanged(SpeedUpOutcome::NotSent { state }));
             }
-            mark_hurried(self, connection, id)?;
+            mark_speed_up(self, connection, id)?;
+            if details.batch.progress.state == BatchState::Delayed {
+                end_delay(connection, &details)?;
+            }
             check_now(connection, &details)?;
             let state = state.as_str();
             let effect = ActionEffect::in_words(state, format!("{state}, with higher fees"));
@@ -312,11 +314,7 @@ fn mark_cancelled(
     connection.execute(&statement).map(drop)
 }
 
-fn is_open_and_sent(nonce: &AssignedNonce) -> bool {
-    nonce.outcome.is_none() && nonce.best().is_some_and(|best| best.sent_at.is_some())
-}
-
-fn mark_hurried(
+fn mark_speed_up(
     store: &Store,
     connection: &mut Connection,
     id: &WithdrawalId,
@@ -336,19 +334,19 @@ fn count_again(
     connection: &mut Connection,
     withdrawal: &Withdrawal,
 ) -> Result<Result<Option<i64>, PaymentLimitError>, StoreError> {
-    let counted = counted(store, withdrawal)?;
-    if counted.is_empty() {
+    let sums = limited_sums(store, withdrawal)?;
+    if sums.is_empty() {
         return Ok(Ok(None));
     }
-    let mut sums = PaymentSums::lock(connection, &counted, store.now())?;
+    let mut stored = PaymentSums::lock(connection, &sums, store.now())?;
     let amount = amount_of(withdrawal)?;
     let limits = &store.payment_limits;
-    if let Err(error) = check_payment(limits, &sums, withdrawal, &counted, &amount) {
+    if let Err(error) = check_payment(limits, &stored, withdrawal, &sums, &amount) {
         return Ok(Err(error));
     }
-    sums.add(&counted, &amount);
-    sums.write(connection)?;
-    Ok(Ok(Some(sums.step())))
+    stored.add(&sums, &amount);
+    stored.write(connection)?;
+    Ok(Ok(Some(stored.step())))
 }
 
 fn start_generation(

@@ -37,7 +37,7 @@ export function actionButton(action, attempt, done) {
   return serviceButton(action.verb, action.service_id, action.text, done);
 }
 
-/** Whether an action is about a batch, about what the batch tries, or about its service. */
+/** Whether an action is about a batch, about its withdrawal or transaction, or about its service. */
 export function isAbout(action, batchId) {
   // The id of a withdrawal or transaction is the beginning of the ids of its batches.
   return batchId.startsWith(action.batch_id ?? action.withdrawal_id ?? action.transaction_id ?? "");
@@ -52,7 +52,7 @@ export function batchButton(verb, id, service, attempt, text, done) {
 }
 
 function queuedButton(kind, url, verb, id, text, done) {
-  const name = `${verb[0].toUpperCase()}${verb.slice(1).replaceAll("_", " ")}`;
+  const name = `${verb[0].toUpperCase()}${verb.slice(1).replaceAll("-", " ")}`;
   return verbButton(name, `the ${kind} ${id.slice(0, 12)}`, text, url(id, verb), {}, `${verb} ${id}`, done);
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::test_calls::{ID, REASON, details, path_of, server, store_with, withdrawal};
 use crate::mock_stores::{assert_error, details_of, unavailable};
 
-const OPERATIONS: [&str; 3] = ["cancel", "retry", "speed_up"];
+const OPERATIONS: [&str; 3] = ["cancel", "retry", "speed-up"];
 
 fn is_of_the_test(id: &WithdrawalId, request: &OperatorRequest) -> bool {
     *id == ID && request.reason.as_deref() == Some("a test")
@@ -37,7 +37,7 @@ fn higher_fees_are_requested() {
         .times(1)
         .withf(is_of_the_test)
         .returning(|_, _| Ok(SpeedUpOutcome::Requested));
-    let response = server(store).post(&format!("{}/speed_up", path_of(ID)), REASON);
+    let response = server(store).post(&format!("{}/speed-up", path_of(ID)), REASON);
     let json = response.json();
     assert_eq!((response.status, &json["id"]), (202, &json!(ID.to_string())), "{json}");
 }
@@ -71,7 +71,10 @@ fn operations_report_what_the_store_refuses() {
     let server = server(store);
     for (operation, message) in [
         ("retry", "only a failed transaction can be retried; this one is executed"),
-        ("speed_up", "the transaction has no transaction that waits to be mined: it is executed"),
+        (
+            "speed-up",
+            "the fees of the transaction cannot be raised: it is executed, and does not wait to be mined",
+        ),
         ("cancel", "the transaction has ended and cannot be cancelled: it is executed"),
     ] {
         let refused = server.post(&format!("{}/{operation}", path_of(ID)), REASON);

@@ -117,7 +117,7 @@ fn every_field_reaches_the_rules() {
 }
 
 #[test]
-fn destination_that_is_not_allowed_is_refused() {
+fn transaction_that_is_not_allowed_is_refused() {
     let mut store = MockWithdrawalStore::new();
     store.expect_schedule().never();
     store.expect_withdrawal().returning(|_| Ok(None));

@@ -29,7 +29,7 @@ pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) 
     lines
 }
 
-/// The command of an action, without its reason.
+/// An action, with the first characters of the id that it is about.
 fn command(action: &Value) -> String {
     let verb = field(action, "verb");
     let of = |name: &str| action[name].as_str().and_then(|id| id.get(..12));

@@ -25,9 +25,9 @@ pub(crate) enum TransactionCommand {
     /// same nonce and a higher fee; the one that is mined first decides. A cancelled transaction has failed and can be
     /// retried.
     Cancel(act::ActArgs),
-    /// Raises the fees of transactions that were sent and are not mined, at once
+    /// Raises the fees of transactions that were sent and are not mined
     ///
-    /// By at least an eighth, as far as the maximum allows; behind others of the gas admin, when its turn comes.
+    /// By an eighth or more, unless that exceeds the maximum.
     SpeedUp(act::ActArgs),
     /// Schedules failed transactions again, behind those of the same gas admin that wait
     Retry(act::ActArgs),
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &TransactionCommand) -> Result<ExitCode, Failure> {
         TransactionCommand::List(args) => list::run(args),
         TransactionCommand::Show(args) => show::run(args),
         TransactionCommand::Cancel(args) => act::run(args, "cancel"),
-        TransactionCommand::SpeedUp(args) => act::run(args, "speed_up"),
+        TransactionCommand::SpeedUp(args) => act::run(args, "speed-up"),
         TransactionCommand::Retry(args) => act::run(args, "retry"),
     }
 }

@@ -1,4 +1,4 @@
-//! What payments are counted for, so that their sums can be limited.
+//! The sums that payments are added to, and their limits.
 
 use std::{borrow::Cow, fmt};
 
@@ -25,6 +25,14 @@ impl Payer {
             Self::Pool(address) => Cow::Borrowed(address),
             Self::Account(service) => Cow::Borrowed(service),
             Self::Token(id) => Cow::Owned(format!("token:{id}")),
+        }
+    }
+
+    /// The unit of its sums, if it is known.
+    pub(crate) const fn unit(&self) -> &'static str {
+        match self {
+            Self::Pool(_) => "",
+            Self::Account(_) | Self::Token(_) => " wei",
         }
     }
 
@@ -66,7 +74,7 @@ impl DayLimit {
 
 /// A sum that a payment is added to, and its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CountedPayment {
+pub struct LimitedSum {
     /// What it is counted for.
     pub payer: Payer,
     /// The limit for a day.
@@ -75,20 +83,23 @@ pub struct CountedPayment {
 
 impl Withdrawal {
     /// What its amount is counted for: its pool, or for a call what limits it.
-    pub fn counted(&self, limits: &PaymentLimits) -> Result<Vec<CountedPayment>, NotAnAmountError> {
+    pub fn limited_sums(
+        &self,
+        limits: &PaymentLimits,
+    ) -> Result<Vec<LimitedSum>, NotAnAmountError> {
         let Some(call) = &self.call else {
             let per_day = limits.day.get(&self.pool).cloned();
-            return Ok(vec![CountedPayment { payer: Payer::Pool(self.pool.clone()), per_day }]);
+            return Ok(vec![LimitedSum { payer: Payer::Pool(self.pool.clone()), per_day }]);
         };
-        let counted = |limit: &DayLimit| {
+        let sum = |limit: &DayLimit| {
             let per_day = Some(limit.per_day.parse()?);
-            Ok(CountedPayment { payer: limit.payer.clone(), per_day })
+            Ok(LimitedSum { payer: limit.payer.clone(), per_day })
         };
-        call.day_limits.iter().map(counted).collect()
+        call.day_limits.iter().map(sum).collect()
     }
 }
 
-impl CountedPayment {
+impl LimitedSum {
     /// Refuses an amount that exceeds, together with `scheduled`, the limit for a day.
     pub fn check_day(&self, amount: &Amount, scheduled: &Amount) -> Result<(), PaymentLimitError> {
         match &self.per_day {
