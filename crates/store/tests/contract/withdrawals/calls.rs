@@ -12,7 +12,9 @@ use grid_batch_withdrawals::{
     WithdrawalState, WithdrawalStore,
 };
 
-use super::fixture::{ACCOUNT, KNOWN, WithdrawalsExt, is_stored, withdrawal, withdrawal_id};
+use super::fixture::{
+    ACCOUNT, KNOWN, WithdrawalsExt, attempt_of, is_stored, withdrawal, withdrawal_id,
+};
 use crate::fixture::{Database, TestStore, by_program, on_both, service};
 
 on_both! {
