@@ -11,7 +11,7 @@ impl SendAttempt<'_> {
         let context = self.context;
         context.sent_times.record(signed.hash, context.monotonic());
         let sent = match self.node.send_raw_transaction(&signed.bytes).await {
-            Err(error) if self.has_refused(signed, &error).await => Ok(()),
+            Err(error) if self.has_despite_refusal(signed, &error).await => Ok(()),
             sent => sent.map(drop),
         };
         let error = sent.as_ref().err().map(ToString::to_string);
@@ -27,7 +27,7 @@ impl SendAttempt<'_> {
     }
 
     /// Whether the node has the transaction that it refuses. Ganache says of a known one that its fee is too low.
-    async fn has_refused(&self, signed: &NewSignedTransaction, error: &NodeError) -> bool {
+    async fn has_despite_refusal(&self, signed: &NewSignedTransaction, error: &NodeError) -> bool {
         let is_ambiguous = Refusal::of(error) == Refusal::FeeTooLow;
         is_ambiguous && self.node.has_transaction(signed.hash.into()).await == Ok(true)
     }
