@@ -15,7 +15,8 @@ use crate::{
 
 impl LookAhead<'_> {
     /// Replaces all transactions that cannot be mined at this price, or whose fees are to be raised on request, in the
-    /// order of their nonces, as far as the cap and the funds allow, and sends the replacements. Returns whether there were any.
+    /// order of their nonces, as far as the cap and the funds allow, and sends the replacements. Returns whether there
+    /// were any.
     ///
     /// Stops at the first withdrawal that is held or cancelled. Its own attempt handles it, and the withdrawals after
     /// it cannot be mined before it.

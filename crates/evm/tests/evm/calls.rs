@@ -108,6 +108,16 @@ fn set_broken(harness: &Harness, contract: &str, is_broken: bool) {
     harness.chain.rpc("anvil_setStorageAt", slot).unwrap();
 }
 
+/// A call of a new contract that fails in its block, with the contract.
+async fn failing_in_a_block(harness: &Harness) -> (String, WithdrawalId) {
+    let contract = deployed(harness).await;
+    let id = harness.schedule_call(call_of(&contract));
+    harness.accept(id).await;
+    set_broken(harness, &contract, true);
+    harness.mine(1);
+    (contract, id)
+}
+
 #[tokio::test]
 async fn transfer_is_executed_once() {
     let harness = harness();
@@ -160,11 +170,7 @@ async fn call_without_a_contract_at_its_address_fails() {
 #[tokio::test]
 async fn call_that_fails_in_a_block_has_the_declared_error() {
     let harness = harness();
-    let contract = deployed(&harness).await;
-    let id = harness.schedule_call(call_of(&contract));
-    harness.accept(id).await;
-    set_broken(&harness, &contract, true);
-    harness.mine(1);
+    let (contract, id) = failing_in_a_block(&harness).await;
     let reason = harness.failure_reason(id).await;
     assert!(reason.starts_with("the transaction failed in block "), "{reason}");
     assert!(reason.ends_with(": Broken(reason: 42)"), "{reason}");
@@ -401,11 +407,7 @@ async fn final_call_is_sent_again_after_a_deep_reorg() {
 #[tokio::test]
 async fn failed_call_is_not_executed_after_a_deep_reorg() {
     let harness = harness();
-    let contract = deployed(&harness).await;
-    let id = harness.schedule_call(call_of(&contract));
-    harness.accept(id).await;
-    set_broken(&harness, &contract, true);
-    harness.mine(1);
+    let (contract, id) = failing_in_a_block(&harness).await;
     assert_eq!(harness.status(id).await, LedgerStatus::Invalid);
     harness.chain.reorg(1).unwrap();
     set_broken(&harness, &contract, false);
