@@ -18,6 +18,16 @@ use tempfile::TempDir;
 
 use crate::GRID_BATCH;
 
+/// The settings that [`FAST_CONFIG`] makes shorter, at their usual values.
+pub const USUAL_PACE: &[(&str, &str)] = &[
+    ("--log", "info"),
+    ("--poll-interval", "1s"),
+    ("--testing-longest-interval", "60s"),
+    ("--testing-queue-poll-interval", "1s"),
+    ("--evm-resend-after", "30s"),
+    ("--testing-quiet-after", "60s"),
+];
+
 /// Settings for a chain that is much faster than a real one.
 const FAST_CONFIG: &str = r#"
 listen = "127.0.0.1:0"

@@ -11,22 +11,12 @@ use grid_batch_test_chain::Poll;
 use grid_batch_test_support::wait::wait_until;
 use serde_json::{Value, json};
 
-use crate::harness::{WithdrawalHarness, WithdrawalServer};
+use crate::harness::{USUAL_PACE, WithdrawalHarness, WithdrawalServer};
 
 const FACTOR: f64 = 1.4;
 
 /// How often usual libraries ask for a receipt.
 const RECEIPT_INTERVAL: Duration = Duration::from_millis(100);
-
-/// The settings that the other tests make shorter, at their usual values.
-const USUAL_PACE: &[(&str, &str)] = &[
-    ("--log", "info"),
-    ("--poll-interval", "1s"),
-    ("--testing-longest-interval", "60s"),
-    ("--testing-queue-poll-interval", "1s"),
-    ("--evm-resend-after", "30s"),
-    ("--testing-quiet-after", "60s"),
-];
 
 /// The input of the call that makes a payment of the first pool, as the server sends it.
 fn input_of(harness: &WithdrawalHarness, Poll { transaction_hash, .. }: &Poll) -> Value {

@@ -12,7 +12,7 @@ use grid_batch_test_support::wait::wait_until;
 use serde_json::json;
 
 use crate::{
-    harness::{WithdrawalHarness, WithdrawalServer},
+    harness::{USUAL_PACE, WithdrawalHarness, WithdrawalServer},
     transaction_requests::{recipient, transfer},
 };
 
@@ -25,16 +25,6 @@ const CLIENTS: u64 = 8;
 /// How many transactions of the loop are sent and not mined: as many as `evm.in_flight` allows.
 const WINDOW: usize = 16;
 const GWEI: u128 = 1_000_000_000;
-
-/// The settings that other tests make shorter, at their usual values.
-const USUAL_PACE: &[(&str, &str)] = &[
-    ("--log", "info"),
-    ("--poll-interval", "1s"),
-    ("--testing-longest-interval", "60s"),
-    ("--testing-queue-poll-interval", "1s"),
-    ("--evm-resend-after", "30s"),
-    ("--testing-quiet-after", "60s"),
-];
 
 /// A loop with a counter of nonces, which signs by itself, and asks for the receipts in order.
 fn run_loop(harness: &WithdrawalHarness) -> f64 {
