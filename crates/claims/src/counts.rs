@@ -1,5 +1,6 @@
 use std::sync::{Arc, Mutex};
 
+use grid_batch_core::ItemId;
 use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Stale};
 use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_support::lock;
@@ -45,7 +46,7 @@ impl RecordedSubscriber for ChangeCounters {
                 ..
             } => lock(&self.0).committed_after_invalid += 1,
             Recorded::NotApplied { .. } => lock(&self.0).stale += 1,
-            Recorded::EndedUnsent(batches) => lock(&self.0).invalid += batches,
+            Recorded::EndedWaiting(ended) => lock(&self.0).count_ended(ended),
             _ => {}
         }
     }
@@ -64,11 +65,19 @@ impl ChangeCounts {
             _ => {}
         }
     }
+
+    fn count_ended(&mut self, ended: &[(ItemId, BatchState)]) {
+        for (_, state) in ended {
+            match state {
+                BatchState::Committed => self.committed += 1,
+                _ => self.invalid += 1,
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use grid_batch_core::ItemId;
     use grid_batch_core::batches::{Event, LedgerStatus};
     use grid_batch_core::evidence::Evidence;
     use grid_batch_core::ledger::Outcome;
@@ -140,9 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn batches_that_end_unsent_are_counted_as_invalid() {
+    fn batches_that_end_while_they_wait_are_counted() {
         let counters = ChangeCounters::default();
-        counters.recorded(Recorded::EndedUnsent(3));
-        assert_eq!(counters.read(), ChangeCounts { invalid: 3, ..ChangeCounts::default() });
+        let ended = [BatchState::Invalid, BatchState::Committed, BatchState::Invalid];
+        let ended = ended.map(|state| (ItemId::from_bytes([1; 64]), state));
+        counters.recorded(Recorded::EndedWaiting(&ended));
+        let expected = ChangeCounts { invalid: 2, committed: 1, ..ChangeCounts::default() };
+        assert_eq!(counters.read(), expected);
     }
 }

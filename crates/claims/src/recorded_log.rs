@@ -1,3 +1,4 @@
+use grid_batch_core::ItemId;
 use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Event, Stale};
 use grid_batch_core::events::Recorded;
 use grid_batch_core::evidence::Evidence;
@@ -19,10 +20,17 @@ pub fn log_recorded(entry: Recorded<'_>) {
         } => error!(service:% = change.service_id, batch_id:% = change.batch_id;
             "the ledger reports a batch as committed that had ended as invalid: later batches of its \
              service may have been applied before it, so compare the ledger's state with what is expected"),
-        Recorded::EndedUnsent(batches) => info!(batches;
-            "batches ended as invalid without being sent: they depend on a transaction of an invalid batch, \
-             or an operator ended what follows one; the error of each batch tells which"),
+        Recorded::EndedWaiting(ended) => log_ended_unsent(ended),
         _ => {}
+    }
+}
+
+fn log_ended_unsent(ended: &[(ItemId, BatchState)]) {
+    let batches = ended.iter().filter(|(_, state)| *state == BatchState::Invalid).count();
+    if batches > 0 {
+        info!(batches;
+            "batches ended as invalid without being sent: they depend on a transaction of an invalid batch, \
+             or an operator ended what follows one; the error of each batch tells which");
     }
 }
 

@@ -55,7 +55,7 @@ mod tests {
         let subscriber = |name: &'static str| {
             let sender = sender.clone();
             move |entry: Recorded<'_>| {
-                sender.send((name, entry == Recorded::EndedUnsent(7))).unwrap()
+                sender.send((name, entry == Recorded::EndedWaiting(&[]))).unwrap()
             }
         };
         let stream = RecordedStream::default()
@@ -63,7 +63,7 @@ mod tests {
             .with("faulty", |_: Recorded<'_>| panic!("test panic"))
             .with("absent", None::<RecordedStream>)
             .with("last", subscriber("last"));
-        stream.recorded(Recorded::EndedUnsent(7));
+        stream.recorded(Recorded::EndedWaiting(&[]));
         assert_eq!(heard.try_iter().collect::<Vec<_>>(), [("first", true), ("last", true)]);
     }
 }

@@ -93,6 +93,7 @@ impl RecordedSubscriber for AwaitedBatches {
     fn recorded(&self, entry: Recorded<'_>) {
         match entry {
             Recorded::EndedElsewhere(batch_ids) => batch_ids.iter().for_each(|id| self.ended(id)),
+            Recorded::EndedWaiting(ended) => ended.iter().for_each(|(id, _)| self.ended(id)),
             _ => entry.ended().into_iter().for_each(|(id, _)| self.ended(id)),
         }
     }

@@ -37,8 +37,9 @@ pub enum Recorded<'a> {
     TakenOver(&'a Takeover),
     /// These batches were put in doubt, because no submitter has them.
     Recovered(&'a [SubmittedBatch]),
-    /// This many batches ended as invalid without being sent, because of another batch or an operator.
-    EndedUnsent(u64),
+    /// These batches ended in these states while they waited: as invalid, because of another batch or an operator, or
+    /// as committed, because they were sent before their turns.
+    EndedWaiting(&'a [(ItemId, BatchState)]),
     /// Another instance has recorded the end of these batches.
     EndedElsewhere(&'a [ItemId]),
 }

@@ -1,9 +1,13 @@
-//! Ends batches that wait behind others, so that they are in no lane and were never tried.
+//! Ends batches that wait behind others, so that they are in no lane.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    slice,
+};
 
-use grid_batch_core::batches::{Change, ChangeOutcome};
-use grid_batch_core::{ServiceId, Timestamp};
+use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Event};
+use grid_batch_core::ledger::Outcome;
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 
 use super::{
     AttemptLog,
@@ -21,7 +25,8 @@ use crate::{
 /// The end of a waiting batch.
 pub(crate) struct WaitingEnd<'a> {
     pub(crate) batch_seq: i64,
-    pub(crate) change: &'a Change,
+    /// What happens to the batch, which was never tried. The last change ends it.
+    pub(crate) changes: &'a [Change],
     /// Whether it stops others; `None`: by the policy of its service.
     pub(crate) stops: Option<Stops>,
 }
@@ -35,7 +40,7 @@ pub(crate) fn end_waiting(
     change: &Change,
     now: Timestamp,
 ) -> Result<ChangeOutcome, StoreError> {
-    let ended = WaitingEnd { batch_seq, change, stops: None };
+    let ended = WaitingEnd { batch_seq, changes: slice::from_ref(change), stops: None };
     let outcomes = end_all_waiting(connection, scheduler, &[ended], now)?;
     outcomes.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
 }
@@ -50,13 +55,18 @@ pub(crate) fn end_all_waiting(
     let mut log = AttemptLog::default();
     let mut lanes = Vec::new();
     let mut outcomes = Vec::new();
-    for WaitingEnd { batch_seq, change, stops } in ends {
-        let mut lane = Lane::of_waiting(change.service_id.clone(), change.batch_id, *batch_seq);
-        let applied = lane.apply(change, now);
-        outcomes.push(applied.map(|_| lane.progress().state));
-        if let (Ok(applied), Some(Ok(state))) = (applied, outcomes.last()) {
+    for WaitingEnd { batch_seq, changes, stops } in ends {
+        let Some(Change { service_id, batch_id, .. }) = changes.first() else { continue };
+        let mut lane = Lane::of_waiting(service_id.clone(), *batch_id, *batch_seq);
+        let applied = changes.iter().try_for_each(|change| {
+            let applied = lane.apply(change, now)?;
             log.add(&lane, change, applied, now);
-            let by_policy = || Stops::by_policy(scheduler, &change.service_id, *state);
+            Ok(())
+        });
+        let state = lane.progress().state;
+        outcomes.push((service_id, applied.map(|()| state)));
+        if applied.is_ok() {
+            let by_policy = || Stops::by_policy(scheduler, service_id, state);
             lanes.push((lane, stops.unwrap_or_else(by_policy)));
         }
     }
@@ -66,14 +76,44 @@ pub(crate) fn end_all_waiting(
     forget_new_services(connection, ended.iter().map(|lane| lane.service_id.as_str()))?;
     log.write(connection, scheduler.events(), now)?;
     let with_next = leave_index(connection, scheduler, &lanes, now)?;
-    let outcome = |(end, state): (&WaitingEnd<'_>, Result<_, _>)| match state {
-        Ok(state) => {
-            let next_waits = with_next.contains(&end.change.service_id);
-            ChangeOutcome::Applied { state, next_waits }
-        }
+    let outcome = |(service_id, state): (&ServiceId, Result<_, _>)| match state {
+        Ok(state) => ChangeOutcome::Applied { state, next_waits: with_next.contains(service_id) },
         Err(stale) => ChangeOutcome::Stale(stale),
     };
-    Ok(ends.iter().zip(outcomes).map(outcome).collect())
+    Ok(outcomes.into_iter().map(outcome).collect())
+}
+
+/// Ends the batches that follow these, which have just ended and stop none, if they were sent before their turns and
+/// are committed. Each gets the history of a batch that was submitted and answered as committed.
+pub(super) fn end_committed_ahead(
+    connection: &mut Connection,
+    scheduler: &Scheduler,
+    ended: &[&Lane],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let mut ahead = Vec::new();
+    for lane in ended {
+        let Lane { service_id, batch_id, batch_seq, .. } = lane;
+        if Stops::by_policy(scheduler, service_id, lane.progress().state) == Stops::Nothing {
+            let hooks = scheduler.hooks();
+            let following = hooks.committed_ahead(connection, service_id, batch_id, *batch_seq)?;
+            ahead.extend(following.into_iter().map(|(seq, id)| (seq, committed(service_id, id))));
+        }
+    }
+    if ahead.is_empty() {
+        return Ok(());
+    }
+    let end = |(batch_seq, changes)| WaitingEnd { batch_seq, changes, stops: None };
+    let ends: Vec<_> = ahead.iter().map(|(seq, changes)| end((*seq, &changes[..]))).collect();
+    end_all_waiting(connection, scheduler, &ends, now)?;
+    scheduler.add_ended(ahead.iter().map(|(_, [it, _])| (it.batch_id, BatchState::Committed)));
+    Ok(())
+}
+
+/// The changes of a batch that is submitted and answered as committed.
+fn committed(service_id: &ServiceId, batch_id: ItemId) -> [Change; 2] {
+    let answered = Event::Outcome { attempt: 1, outcome: Outcome::Committed };
+    [Event::Taken, answered].map(|event| Change::new(service_id.clone(), batch_id, event))
 }
 
 /// Counts the batches as ended, in the first lanes of their services.

@@ -96,6 +96,9 @@ impl Lane {
         };
         self.progress = transition(before, event)?;
         self.changed = true;
+        if change.event == Event::Taken {
+            self.submitted_at = Some(now.as_micros());
+        }
         let restored = change.event == Event::DatabaseRestored;
         if self.progress.state != before.state || restored {
             self.since = Some(now.as_micros());

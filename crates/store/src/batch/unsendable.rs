@@ -1,8 +1,8 @@
 //! Batches that must not be sent because of another one.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, slice};
 
-use grid_batch_core::batches::{Change, ChangeOutcome, Decision, Event};
+use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Decision, Event};
 use grid_batch_core::queue::Strategy;
 use grid_batch_core::{ServiceId, Timestamp};
 
@@ -44,22 +44,27 @@ pub(crate) fn end_unsendable(
         .iter()
         .map(|(batch_seq, stops, change)| WaitingEnd {
             batch_seq: *batch_seq,
-            change,
+            changes: slice::from_ref(change),
             stops: *stops,
         })
         .collect();
     let mut outcomes = end_all_waiting(connection, scheduler, &ends, now)?;
     let changes: Vec<Change> = in_lanes.iter().map(|(_, _, change)| change.clone()).collect();
     outcomes.extend(record_locked(connection, scheduler, &changes, AttemptLog::default(), now)?);
-    let has_ended = |outcome: &&ChangeOutcome| matches!(outcome, ChangeOutcome::Applied { .. });
-    let ended = outcomes.iter().filter(has_ended).count();
-    scheduler.count_ended(ended);
+    let all = waiting.iter().map(|(.., change)| change).chain(&changes);
+    let ended: Vec<_> = all
+        .zip(outcomes)
+        .filter(|(_, outcome)| matches!(outcome, ChangeOutcome::Applied { .. }))
+        .map(|(change, _)| (change.batch_id, BatchState::Invalid))
+        .collect();
+    let count = ended.len();
+    scheduler.add_ended(ended);
     for (seq, reason, _) in in_lanes {
         if let EndReason::Halt { until } = reason {
             set_ends_until(connection, seq, *until, HaltOrigin::Following)?;
         }
     }
-    Ok(ended)
+    Ok(count)
 }
 
 /// The text for a batch that was stored before the database was restored.

@@ -5,6 +5,7 @@ use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
     BatchKey,
+    end_waiting::end_committed_ahead,
     free::{Ended, follow_ends},
     lane::{Lane, Lanes},
     waiting::begin_waiting_holds,
@@ -48,6 +49,7 @@ pub(super) fn write(
         ended.into_iter().partition(|lane| lane.position.is_some());
     let (by_pool, in_one_lane): (Vec<&Lane>, Vec<&Lane>) =
         ordered.iter().copied().partition(|lane| lane.by_pool);
+    end_committed_ahead(connection, scheduler, &in_one_lane, now)?;
     let mut followers = follow_in_order(connection, &in_one_lane)?;
     follow_by_pool(connection, hooks, &by_pool, with_parked_pool(&open), now, &mut followers)?;
     let stops = |lane: &&Lane| {

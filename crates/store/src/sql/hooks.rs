@@ -32,6 +32,19 @@ pub(crate) trait BatchHooks: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// The batches that follow one which has just ended, in the order of its service, and were sent before their turns
+    /// and are committed: their numbers and ids, up to the first that is not so, is held, or may have been sent in the
+    /// time that a restored database has lost.
+    fn committed_ahead(
+        &self,
+        _connection: &mut Connection,
+        _service_id: &ServiceId,
+        _ended: &ItemId,
+        _ended_seq: i64,
+    ) -> Result<Vec<(i64, ItemId)>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Installs the next batches of locked services in which batches of different pools overtake each other.
     /// Returns those that were stored before the database was restored.
     fn fill_by_pool(

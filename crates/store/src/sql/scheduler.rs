@@ -1,14 +1,16 @@
 use std::{
     collections::HashMap,
+    mem,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
 use diesel::prelude::*;
-use grid_batch_core::ServiceId;
+use grid_batch_core::batches::BatchState;
 use grid_batch_core::queue::{AnyStrategy, Scheduling, SchedulingRules};
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_support::lock;
 
 use super::{
@@ -26,7 +28,8 @@ pub(crate) struct Scheduler {
     rules_are_known: bool,
     may_halt: bool,
     dependents_wait: AtomicBool,
-    ended_unsent: AtomicU64,
+    /// The batches that ended while they waited.
+    ended: Mutex<Vec<(ItemId, BatchState)>>,
     /// The services with many dependents of which only a part was freed, and the last position of a batch that was free
     /// then. The next part is freed when these batches are in lanes.
     turns: Mutex<HashMap<ServiceId, i64>>,
@@ -64,7 +67,7 @@ impl Scheduler {
             hooks,
             rules_are_known: true,
             dependents_wait: AtomicBool::default(),
-            ended_unsent: AtomicU64::default(),
+            ended: Mutex::default(),
             turns: Mutex::default(),
         }
     }
@@ -139,14 +142,15 @@ impl Scheduler {
         lock(&self.turns).get(service_id).copied()
     }
 
-    /// Counts batches that ended without being sent because of another one.
-    pub(crate) fn count_ended(&self, batches: usize) {
-        self.ended_unsent.fetch_add(u64::try_from(batches).unwrap_or(u64::MAX), Ordering::AcqRel);
+    /// Leaves batches that ended while they waited to the job that frees dependents, which reports them.
+    pub(crate) fn add_ended(&self, ended: impl IntoIterator<Item = (ItemId, BatchState)>) {
+        lock(&self.ended).extend(ended);
+        self.leave_dependents();
     }
 
-    /// How many batches ended without being sent since the last call.
-    pub(crate) fn take_ended(&self) -> u64 {
-        self.ended_unsent.swap(0, Ordering::AcqRel)
+    /// The batches that ended while they waited since the last call.
+    pub(crate) fn take_ended(&self) -> Vec<(ItemId, BatchState)> {
+        mem::take(&mut lock(&self.ended))
     }
 
     /// Whether dependents were left since the last call.

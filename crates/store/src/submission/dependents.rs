@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use grid_batch_core::ServiceId;
+use grid_batch_core::batches::BatchState;
 use grid_batch_core::events::{Recorded, RecordedSubscriber};
+use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_support::{Job, JobTrigger, Jobs, Next, Schedule};
 
 use crate::sql::Store;
@@ -40,7 +41,7 @@ impl Dependents {
         jobs.repeat("dependents", Schedule::every(INTERVAL).or_on(looks), move || {
             let freed = store.free_dependents(STEP);
             let ready: Vec<ServiceId> = freed.iter().flat_map(|it| &it.ready).cloned().collect();
-            publish(&stream, store.take_ended_unsent(), &ready);
+            publish(&stream, &store.take_ended_waiting(), &ready);
             Ok(if freed?.more { Next::AtOnce } else { Next::AfterInterval })
         })
     }
@@ -54,9 +55,9 @@ fn may_leave_dependents(entry: Recorded<'_>) -> bool {
     }
 }
 
-fn publish(stream: &impl RecordedSubscriber, ended_unsent: u64, ready: &[ServiceId]) {
-    if ended_unsent > 0 {
-        stream.recorded(Recorded::EndedUnsent(ended_unsent));
+fn publish(stream: &impl RecordedSubscriber, ended: &[(ItemId, BatchState)], ready: &[ServiceId]) {
+    if !ended.is_empty() {
+        stream.recorded(Recorded::EndedWaiting(ended));
     }
     if !ready.is_empty() {
         stream.recorded(Recorded::Freed(ready));
@@ -67,8 +68,7 @@ fn publish(stream: &impl RecordedSubscriber, ended_unsent: u64, ready: &[Service
 mod tests {
     use std::sync::mpsc::channel;
 
-    use grid_batch_core::ItemId;
-    use grid_batch_core::batches::{BatchState, Change, Event, LedgerStatus};
+    use grid_batch_core::batches::{Change, Event, LedgerStatus};
 
     use super::*;
 
@@ -95,11 +95,12 @@ mod tests {
     fn result_of_a_look_is_published_unless_it_is_empty() {
         let (sender, heard) = channel();
         let subscriber = move |entry: Recorded<'_>| sender.send(format!("{entry:?}")).unwrap();
-        publish(&subscriber, 0, &[]);
+        publish(&subscriber, &[], &[]);
         assert!(heard.try_recv().is_err());
         let ready: [ServiceId; 1] = ["a::b".parse().unwrap()];
-        publish(&subscriber, 3, &ready);
-        let expected = [Recorded::EndedUnsent(3), Recorded::Freed(&ready)];
+        let ended = [(ItemId::from_bytes([1; 64]), BatchState::Invalid)];
+        publish(&subscriber, &ended, &ready);
+        let expected = [Recorded::EndedWaiting(&ended), Recorded::Freed(&ready)];
         let heard: Vec<String> = heard.try_iter().collect();
         assert_eq!(heard, expected.map(|entry| format!("{entry:?}")));
     }

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use grid_batch_core::ServiceId;
+use grid_batch_core::batches::BatchState;
 use grid_batch_core::queue::Strategy;
+use grid_batch_core::{ItemId, ServiceId};
 
 use crate::{
     batch::{Unsendable, end_unsendable, evaluate_again, fill, with_locked},
@@ -65,9 +66,10 @@ impl Store {
         }
     }
 
-    /// How many batches this process has ended without sending them since the last call, because they depend on an
-    /// invalid batch, or an operator has ended the followers of one. A repeated commit may count twice.
-    pub fn take_ended_unsent(&self) -> u64 {
+    /// The batches that this process has ended while they waited since the last call, with their states: they depend on
+    /// an invalid batch, an operator has ended the followers of one, or they were sent before their turns and are
+    /// committed. A repeated commit may name a batch twice.
+    pub fn take_ended_waiting(&self) -> Vec<(ItemId, BatchState)> {
         self.scheduler.take_ended()
     }
 

@@ -5,15 +5,15 @@ use grid_batch_core::batches::BatchState;
 use grid_batch_core::ledger::AttemptId;
 use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
-    BatchAttempt, FollowingPayment, FollowingPayments, NewSignedTransaction, Payment,
+    BatchAttempt, FollowingPayment, FollowingPayments, NewSignedTransaction, NonceOutcome, Payment,
 };
 
 use super::{
     nonces::NewNonce,
     pool_lanes::{FirstOpenRow, PoolHead, load_first_open, load_pool_heads},
     rows::{
-        AccountNonce, IS_RESTORED, NONCE_COLUMNS, PaymentRow, StoredPayment, WITH_NONCE,
-        WITHDRAWAL_COLUMNS,
+        AccountNonce, IS_RESTORED, NONCE_COLUMNS, OutcomeRow, PaymentRow, StoredPayment,
+        WITH_NONCE, WITHDRAWAL_COLUMNS,
     },
     transactions::signed_transactions,
 };
@@ -158,6 +158,53 @@ fn load_behind(
         .text(pool),
     };
     load_rows(connection, &statement.long(created_at).long(limit(count)))
+}
+
+/// How many withdrawals may end in the commit that ends one before them.
+const MOST_AT_ONCE: usize = 64;
+
+/// The batches right after one that has just ended, up to the first whose payment is not final. They are paid, and
+/// neither held nor older than a restore.
+pub(super) fn load_paid_behind(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    ended_seq: i64,
+) -> Result<Vec<(i64, ItemId)>, StoreError> {
+    let statement = Statement::new(format!(
+        "-- paid_behind
+         select b.seq as batch_seq, {FOLLOWING_COLUMNS}, {IS_RESTORED}, n.outcome, n.pool_withdrawal_id
+         from batches b join withdrawals w on w.batch_seq = b.seq {WITH_NONCE}
+         where b.service_id = ? and b.ended_at is null
+             and b.created_at > (select e.created_at from batches e where e.seq = ?)
+         order by b.service_id, b.created_at limit ?"
+    ))
+    .text(service_id.as_str())
+    .long(ended_seq)
+    .long(limit(MOST_AT_ONCE));
+    let rows: Vec<PaidBehindRow> = connection.load(&statement)?;
+    let mut paid = Vec::new();
+    for PaidBehindRow { batch_seq, batch_id, is_held, is_restored, outcome } in rows {
+        let is_paid = matches!(
+            outcome.read()?,
+            Some(NonceOutcome::Withdrawn { .. } | NonceOutcome::Executed { .. })
+        );
+        if !is_paid || is_held || is_restored {
+            break;
+        }
+        paid.push((batch_seq, read_batch_id(&batch_id)?));
+    }
+    Ok(paid)
+}
+
+result_row! {
+    struct PaidBehindRow {
+        batch_seq: i64,
+        batch_id: Vec<u8>,
+        is_held: bool,
+        is_restored: bool,
+        #[diesel(embed)]
+        outcome: OutcomeRow,
+    }
 }
 
 pub(super) fn load_rows(

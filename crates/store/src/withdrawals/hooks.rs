@@ -11,7 +11,8 @@ use grid_batch_core::{Hex, ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{Amount, Call, WithdrawalId};
 
 use super::{
-    nonce_actions, payment_sums::subtract, pool_lanes, rows::read_json, schema::withdrawals,
+    following::load_paid_behind, nonce_actions, payment_sums::subtract, pool_lanes,
+    rows::read_json, schema::withdrawals,
 };
 use crate::sql::{
     Connection, Rows, Store, StoreError,
@@ -35,6 +36,20 @@ impl BatchHooks for WithdrawalHooks {
         let ended: Vec<&EndedBatch> = ended.iter().filter(tries_withdrawal).collect();
         end_withdrawals(connection, &ended)?;
         record_failures(connection, &ended, now)
+    }
+
+    /// Runs no statement if the batch has not the id of a withdrawal's batch.
+    fn committed_ahead(
+        &self,
+        connection: &mut Connection,
+        service_id: &ServiceId,
+        ended: &ItemId,
+        ended_seq: i64,
+    ) -> Result<Vec<(i64, ItemId)>, StoreError> {
+        match WithdrawalId::of_batch(ended) {
+            Some(_) => load_paid_behind(connection, service_id, ended_seq),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn fill_by_pool(

@@ -103,14 +103,14 @@ fn batches_that_end_unsent_are_counted(db: &Database) {
     let store = db.open_halting(StrategyKind::Serial);
     store.add_all(&[1, 2, 3].map(|number| writing(number, "aa")));
     store.commit(&store.take_up_to(9));
-    assert_eq!(store.take_ended_unsent(), 0);
+    assert_eq!(store.take_ended_waiting().len(), 0);
     store.decide(&service(SERVICE), &id(2), 0, Decision::Invalid).unwrap();
-    assert_eq!(store.take_ended_unsent(), 0, "an operator decided about this one");
+    assert_eq!(store.take_ended_waiting().len(), 0, "an operator decided about this one");
     store.end_following(&service(SERVICE), &id(2), "a reason").unwrap();
     store.free_all();
     assert_eq!(store.one(SERVICE, 3).progress.state, BatchState::Invalid);
-    assert_eq!(store.take_ended_unsent(), 1);
-    assert_eq!(store.take_ended_unsent(), 0, "each is counted once");
+    assert_eq!(store.take_ended_waiting(), [(id(3), BatchState::Invalid)]);
+    assert_eq!(store.take_ended_waiting().len(), 0, "each is counted once");
 }
 
 fn batches_that_an_operator_ends_are_counted(db: &Database) {
@@ -119,5 +119,5 @@ fn batches_that_an_operator_ends_are_counted(db: &Database) {
     store.end(&store.take_up_to(9)[0], grid_batch_core::batches::LedgerStatus::Invalid);
     store.end_following(&service(SERVICE), &id(1), "a reason").unwrap();
     store.free_all();
-    assert_eq!(store.take_ended_unsent(), 3);
+    assert_eq!(store.take_ended_waiting().len(), 3);
 }

@@ -1,8 +1,9 @@
 //! How withdrawals that were signed ahead are listed and counted.
 
-use grid_batch_core::batches::{Decision, LedgerStatus};
+use grid_batch_core::batches::{BatchState, Decision, LedgerStatus};
 use grid_batch_core::evidence::Evidence;
 use grid_batch_core::ledger::Outcome;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_core::queue::TakenBatch;
 use grid_batch_withdrawals::{
     ClosedNonce, NonceOutcome, SigningStore, WithdrawalFilter, WithdrawalId, WithdrawalState,
@@ -20,6 +21,9 @@ on_both! {
     withdrawals_behind_a_head_with_a_higher_nonce_are_listed,
     signed_ahead_and_held_are_counted_as_such,
     closed_nonce_of_an_ended_withdrawal_is_settled,
+    those_paid_ahead_end_with_the_one_before_them,
+    one_that_is_held_waits_for_its_release,
+    one_that_failed_ahead_waits_for_its_turn,
 }
 
 fn accept_next(store: &TestStore) -> TakenBatch {
@@ -130,4 +134,57 @@ fn closed_nonce_of_an_ended_withdrawal_is_settled(db: &Database) {
     let closed = ClosedNonce { nonce: 0, note: "withdrawn".to_owned(), outcome, transaction: None };
     store.close_nonces(&service(ACCOUNT), &[closed]).unwrap();
     assert!(!has_unsettled());
+}
+
+fn withdrawn(nonce: u64) -> NonceOutcome {
+    NonceOutcome::Withdrawn { withdrawal_id: nonce.to_string() }
+}
+
+fn those_paid_ahead_end_with_the_one_before_them(db: &Database) {
+    let store = db.open();
+    store.schedule_all(&[1, 2, 3, 4].map(|number| withdrawal(ACCOUNT, number)));
+    let first = accept_next(&store);
+    send_ahead(&store, &first, 1..=3);
+    for nonce in 0..=2 {
+        store.close_as(ACCOUNT, nonce, withdrawn(nonce));
+    }
+    store.status(&first, LedgerStatus::Committed);
+    assert_eq!(listed(&store, WithdrawalState::Withdrawn), [3, 2, 1].map(withdrawal_id));
+    let batch_ids = [2, 3].map(|number| withdrawal_id(number).batch_id(1));
+    let ended = batch_ids.map(|id| (id, BatchState::Committed));
+    assert_eq!(store.take_ended_waiting(), ended);
+    for batch_id in batch_ids {
+        let details = store.details(&service(ACCOUNT), &batch_id).unwrap().unwrap();
+        assert_eq!(details.batch.progress.attempts, 1);
+        assert!(details.batch.submitted_at.is_some());
+    }
+    let next = store.take_one(ACCOUNT);
+    assert_eq!(next.batch_id, withdrawal_id(4).batch_id(1));
+}
+
+/// Three withdrawals of which the first is under way and the second had this end before its turn.
+fn end_second_ahead(store: &TestStore, second: NonceOutcome) -> TakenBatch {
+    store.schedule_all(&[1, 2, 3].map(|number| withdrawal(ACCOUNT, number)));
+    let first = accept_next(store);
+    send_ahead(store, &first, 1..=2);
+    for (nonce, outcome) in [(0, withdrawn(0)), (1, second), (2, withdrawn(2))] {
+        store.close_as(ACCOUNT, nonce, outcome);
+    }
+    first
+}
+
+fn one_that_is_held_waits_for_its_release(db: &Database) {
+    let store = db.open();
+    let first = end_second_ahead(&store, withdrawn(1));
+    store.hold_batch(&service(ACCOUNT), &withdrawal_id(2).batch_id(1), "look first").unwrap();
+    store.status(&first, LedgerStatus::Committed);
+    assert_eq!(listed(&store, WithdrawalState::Withdrawn), [withdrawal_id(1)]);
+}
+
+fn one_that_failed_ahead_waits_for_its_turn(db: &Database) {
+    let store = db.open();
+    let first = end_second_ahead(&store, NonceOutcome::Reverted);
+    store.status(&first, LedgerStatus::Committed);
+    assert_eq!(listed(&store, WithdrawalState::Withdrawn), [withdrawal_id(1)]);
+    assert_eq!(store.take_ended_waiting(), []);
 }
