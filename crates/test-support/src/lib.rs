@@ -6,6 +6,7 @@ pub mod browser;
 pub mod clock;
 #[cfg(target_os = "linux")]
 pub mod cpu_time;
+pub mod generated_clients;
 pub mod http;
 pub mod instance;
 pub mod log_lines;

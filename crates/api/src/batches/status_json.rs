@@ -1,14 +1,18 @@
 use std::fmt::Display;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::batches::{BatchState, DltStatus, Receipt, StoredBatch};
+use grid_batch_core::batches::{BatchState, Receipt, StoredBatch};
 use grid_batch_core::queries::WaitReason;
 use grid_batch_core::queue::Ahead;
-use grid_batch_core::{ItemId, ServiceId, Timestamp};
+use grid_batch_core::{ItemId, ServiceId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use utoipa::ToSchema;
 
-use crate::{batches::wait_json::WaitJson, http::json_types};
+use crate::{
+    batches::wait_json::WaitJson,
+    http::json_types,
+    http::{DltStatusName, Time},
+};
 
 /// The answer of `/batch_statuses`.
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,11 +64,11 @@ json_types! {
         #[schema(value_type = String)]
         service_id: ServiceId = batch.service_id,
         submitted: bool = batch.progress.state.submitted(),
-        dlt_status: Option<&'static str> = batch.progress.state.dlt_status().map(DltStatus::as_str),
+        dlt_status: Option<DltStatusName> = batch.progress.state.dlt_status().map(DltStatusName),
         attempts: u32 = batch.progress.attempts,
         last_error: Option<String> = batch.last_error,
-        submitted_at: Option<String> = batch.submitted_at.map(Timestamp::rfc3339_micros),
-        checked_at: Option<String> = batch.checked_at.map(Timestamp::rfc3339_micros),
+        submitted_at: Option<Time> = batch.submitted_at.map(Time),
+        checked_at: Option<Time> = batch.checked_at.map(Time),
         #[serde(skip_serializing_if = "Option::is_none")]
         wait: Option<WaitJson> = reason,
     }

@@ -28,7 +28,7 @@ use crate::{
         writer::{ListAnswer, RequestBatches},
     },
     group_commit::{WriteQueue, WriteSlot},
-    http::{ApiError, Problems, Query, RequestBody, SawtoothErrors, batch_content_type},
+    http::{ApiError, Bytes, Problems, Query, RequestBody, SawtoothErrors, batch_content_type},
     rate_limits::{LimitError, Rates},
     state::{ApiState, run_blocking},
 };
@@ -195,7 +195,7 @@ struct IntakeParams {
 #[utoipa::path(
     post, path = "/batches", tag = "batches", operation_id = "submitBatches", summary = "Submit batches",
     params(IntakeParams, MarkParams),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized BatchList"),
+    request_body(content = inline(Bytes), content_type = "application/octet-stream", description = "A serialized BatchList"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedJson),
         SawtoothErrors,
@@ -218,7 +218,7 @@ pub(crate) async fn post(
         MarkParams,
         ("Grid-Batch-Label" = Option<String>, Header, description = "The label, as a header"),
     ),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
+    request_body(content = inline(Bytes), content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedListJson),
         Problems,

@@ -1,20 +1,19 @@
-use grid_batch_core::Timestamp;
 use grid_batch_core::batches::{Hold, StoredBatch};
 use grid_batch_core::queries::WaitReason;
 use grid_batch_core::queue::{Ahead, Wait};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::json_types;
+use crate::http::{Time, json_types};
 
 /// Why a batch waits: a part of its status as long as it is open.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct WaitJson {
     cause: &'static str,
     text: String,
-    since: String,
+    since: Time,
     ends: &'static str,
-    next_try_at: Option<String>,
+    next_try_at: Option<Time>,
     held: Option<HoldJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<WaitsForJson>,
@@ -31,7 +30,7 @@ pub(crate) struct WaitJson {
 pub(crate) struct ReasonJson {
     cause: &'static str,
     text: String,
-    since: Option<String>,
+    since: Option<Time>,
     ends: &'static str,
 }
 
@@ -52,7 +51,7 @@ json_types! {
     /// A hold.
     #[derive(Clone)]
     pub(crate) struct HoldJson(hold: &Hold) {
-        since: String = hold.since.rfc3339_micros(),
+        since: Time = Time(hold.since),
         reason: String = hold.reason.clone(),
         until_decision: bool = hold.until_decision,
     }
@@ -95,9 +94,9 @@ impl WaitJson {
         Self {
             cause: wait.reason.name(),
             text: wait.to_string(),
-            since: wait.since.rfc3339_micros(),
+            since: Time(wait.since),
             ends: wait.reason.about().ends,
-            next_try_at: batch.next_try_at.map(Timestamp::rfc3339_micros),
+            next_try_at: batch.next_try_at.map(Time),
             held: batch.held.as_ref().map(HoldJson::new),
             waits_for: None,
             also: Vec::new(),
@@ -113,7 +112,7 @@ impl ReasonJson {
             Some(Self {
                 cause: reason.name(),
                 text: reason.sentence()?,
-                since: reason.since().map(Timestamp::rfc3339_micros),
+                since: reason.since().map(Time),
                 ends: reason.about().ends,
             })
         };

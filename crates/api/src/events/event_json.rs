@@ -1,16 +1,16 @@
 use grid_batch_core::events::{BatchEvent, EventWithdrawal};
 
-use crate::http::json_types;
+use crate::http::{BatchStateName, EventKindName, Time, json_types};
 
 json_types! {
     /// One event.
     pub(super) struct EventJson(event: BatchEvent) {
         id: String = event.id.to_string(),
-        at: String = event.at.rfc3339_micros(),
+        at: Time = Time(event.at),
         service_id: String = event.service_id.to_string(),
         batch_id: String = event.batch_id.to_string(),
-        kind: &'static str = event.kind.as_str(),
-        state: &'static str = event.state.as_str(),
+        kind: EventKindName = EventKindName(event.kind),
+        state: BatchStateName = BatchStateName(event.state),
         attempt: u32 = event.attempt,
         detail: Option<String> = event.detail,
         instance: Option<String> = event.instance,

@@ -1,8 +1,8 @@
-use grid_batch_core::Timestamp;
 use grid_batch_withdrawals::{GasAdminQueue, LastFailure};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::Time;
 use crate::withdrawals::Queued;
 
 /// What `/v1/gas-admins` shows about one gas admin.
@@ -65,7 +65,7 @@ pub struct QueueReport {
     in_progress: u64,
     parked: u64,
     held: u64,
-    oldest_scheduled_at: Option<String>,
+    oldest_scheduled_at: Option<Time>,
     last_error: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub struct FailureReport {
     path: String,
     pool: String,
     reason: Option<String>,
-    failed_at: String,
+    failed_at: Time,
 }
 
 /// What `/v1/gas-admins` shows about one pool.
@@ -117,7 +117,7 @@ impl From<&GasAdminQueue> for QueueReport {
             in_progress: queue.in_progress,
             parked: queue.parked,
             held: queue.held,
-            oldest_scheduled_at: queue.oldest_scheduled_at.map(Timestamp::rfc3339_micros),
+            oldest_scheduled_at: queue.oldest_scheduled_at.map(Time),
             last_error: queue.last_error.clone(),
         }
     }
@@ -130,7 +130,7 @@ impl From<&LastFailure> for FailureReport {
             path: Queued::Withdrawal.path(&failure.withdrawal_id),
             pool: failure.pool.clone(),
             reason: failure.reason.clone(),
-            failed_at: failure.failed_at.rfc3339_micros(),
+            failed_at: Time(failure.failed_at),
         }
     }
 }

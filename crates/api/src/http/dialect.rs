@@ -77,7 +77,7 @@ json_types! {
         error: SawtoothError = SawtoothError::new(details),
     }
 
-    struct SawtoothError(details: ErrorDetails) {
+    pub(crate) struct SawtoothError(details: ErrorDetails) {
         code: u16 = details.code,
         title: &'static str = details.title,
         message: String = details.message,

@@ -9,7 +9,7 @@ use utoipa::{
     },
 };
 
-use super::dialect::{Problem, SawtoothErrorBody, ScabbardErrorBody};
+use super::dialect::{Problem, SawtoothError, SawtoothErrorBody, ScabbardErrorBody};
 
 /// Errors of our own interface.
 pub(crate) struct Problems;
@@ -43,6 +43,7 @@ pub(crate) fn error_schemas() -> Components {
     ComponentsBuilder::new()
         .schema_from::<Problem>()
         .schema_from::<SawtoothErrorBody>()
+        .schema_from::<SawtoothError>()
         .schema_from::<ScabbardErrorBody>()
         .build()
 }

@@ -1,9 +1,9 @@
 //! The parameters and the body of a request, in the types that declare them: the fields of a type are their names.
 
-use std::{fmt, slice, str::FromStr, time::UNIX_EPOCH};
+use std::{fmt, slice, str::FromStr};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
-use grid_batch_core::{Excerpt, Timestamp};
+use grid_batch_core::Excerpt;
 use serde::{
     Deserialize, Deserializer,
     de::{
@@ -133,30 +133,6 @@ impl PageStart {
             let given = Excerpt::of(&self.0);
             let rule = format!("it is {given}; it must be `next` of an earlier page");
             ApiError::invalid_value("after", rule)
-        })
-    }
-}
-
-/// A time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Time(pub(crate) Timestamp);
-
-impl Time {
-    /// A time since 1970, in the format of RFC 3339.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let since_epoch = humantime::parse_rfc3339(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
-        Some(Self(Timestamp::from_micros(since_epoch.as_micros().try_into().ok()?)))
-    }
-}
-
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| {
-            let given = Excerpt::of(&text);
-            de::Error::custom(format!(
-                "it is {given}; it must be a time such as 2027-11-22T09:30:00Z"
-            ))
         })
     }
 }

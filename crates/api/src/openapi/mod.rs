@@ -11,7 +11,10 @@ use axum::{
     http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName},
     routing,
 };
-use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
+use utoipa::openapi::{
+    InfoBuilder, OpenApi, OpenApiBuilder,
+    security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+};
 
 use crate::{
     batches, events, gas_admins, health, http::error_schemas, maintenance, metrics, operators,
@@ -49,6 +52,9 @@ async fn get_page() -> ([(HeaderName, &'static str); 2], &'static str) {
     (headers, &PAGE)
 }
 
+/// The name of the scheme by which clients show their tokens.
+const TOKEN: &str = "token";
+
 fn document() -> OpenApi {
     let info = InfoBuilder::new()
         .title("grid-batch")
@@ -57,7 +63,15 @@ fn document() -> OpenApi {
             "Submit batches or withdrawals to a distributed ledger once, and follow each to its end.",
         ))
         .build();
-    let mut document = OpenApiBuilder::new().info(info).components(Some(error_schemas())).build();
+    // A server without tokens answers everyone.
+    let access = [SecurityRequirement::default(), SecurityRequirement::new(TOKEN, [""; 0])];
+    let mut components = error_schemas();
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    let mut document = OpenApiBuilder::new()
+        .info(info)
+        .components(Some(components))
+        .security(Some(access))
+        .build();
     for part in [
         batches::intake_routes().into_openapi(),
         batches::status_routes().into_openapi(),

@@ -6,7 +6,7 @@ use grid_batch_core::queries::{Halt, HaltCursor};
 use super::OperatorContext;
 use crate::{
     access::Caller,
-    http::{ApiError, PageJson, PageParams, PageStart, Params, Problems, json_types},
+    http::{ApiError, PageJson, PageParams, PageStart, Params, Problems, Time, json_types},
 };
 
 json_types! {
@@ -15,9 +15,9 @@ json_types! {
         service_id: String = halt.batch.service_id.to_string(),
         batch_id: String = halt.batch.batch_id.to_string(),
         attempts: u32 = halt.batch.progress.attempts,
-        stored_at: String = halt.batch.created_at.rfc3339(),
+        stored_at: Time = Time(halt.batch.created_at),
         last_error: Option<String> = halt.batch.last_error,
-        stops_since: String = halt.since.rfc3339(),
+        stops_since: Time = Time(halt.since),
         /// An operator has ended what follows it, and that is not done.
         following_ends: bool = halt.is_ending,
     }

@@ -5,7 +5,7 @@ use grid_batch_core::operators::{
     ActionEffect, OperatorAction, OperatorTarget, OperatorVerb, RecordedAction,
 };
 
-use crate::http::json_types;
+use crate::http::{BatchStateName, Time, VerbName, json_types};
 
 /// How many of the batches that are being sent are shown.
 const MOST_SENT: usize = 100;
@@ -54,14 +54,14 @@ json_types! {
         effect: ActionEffect,
         sent: Option<BeingSentJson>,
     ) {
-        verb: &'static str = action.verb.as_str(),
+        verb: VerbName = VerbName(action.verb),
         dry_run: bool = action.dry_run,
         #[serde(flatten)]
         target: TargetJson = TargetJson::new(&action.target),
         changed: ChangedJson = ChangedJson::new(effect.before, effect.after),
         /// The state of the batch now.
         #[serde(skip_serializing_if = "Option::is_none")]
-        state: Option<&'static str> = effect.state.map(BatchState::as_str),
+        state: Option<BatchStateName> = effect.state.map(BatchStateName),
         /// What follows from it.
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<&'static str> = note(action.verb, effect.state),
@@ -80,12 +80,12 @@ json_types! {
     /// An action of the log.
     pub(crate) struct RecordedJson(recorded: RecordedAction) {
         id: i64 = recorded.id,
-        acted_at: String = recorded.acted_at.rfc3339_micros(),
+        acted_at: Time = Time(recorded.acted_at),
         actor: String = recorded.action.operator.name,
         source: &'static str = recorded.action.operator.source.as_str(),
         /// The instance that was asked.
         instance: Option<String> = recorded.action.operator.instance.map(|id| id.to_string()),
-        verb: &'static str = recorded.action.verb.as_str(),
+        verb: VerbName = VerbName(recorded.action.verb),
         #[serde(flatten)]
         target: TargetJson = TargetJson::new(&recorded.action.target),
         reason: Option<String> = recorded.action.reason,

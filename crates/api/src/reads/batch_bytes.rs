@@ -9,7 +9,7 @@ use axum::{
 use super::ReadContext;
 use crate::{
     batches::{BatchParams, BatchRequestError, NamedBatch},
-    http::{ApiError, PathId, Problems, read_params},
+    http::{ApiError, Bytes, PathId, Problems, read_params},
 };
 
 /// `GET /v1/batches/{id}/bytes`: the batch as it was sent, and as it is sent to the ledger.
@@ -20,7 +20,7 @@ use crate::{
         BatchParams,
     ),
     responses(
-        (status = 200, description = "The bytes", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "The bytes", body = inline(Bytes), content_type = "application/octet-stream"),
         Problems,
     ),
 )]

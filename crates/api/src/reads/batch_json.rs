@@ -1,9 +1,8 @@
-use grid_batch_core::Timestamp;
-use grid_batch_core::batches::{BatchLabel, DltStatus, StoredBatch};
+use grid_batch_core::batches::{BatchLabel, StoredBatch};
 
 use crate::{
     batches::HoldJson,
-    http::{Links, json_types},
+    http::{BatchStateName, DltStatusName, Links, Time, json_types},
 };
 
 json_types! {
@@ -17,16 +16,16 @@ json_types! {
         id: String = batch.batch_id.to_string(),
         service_id: String = batch.service_id.to_string(),
         label: Option<String> = label.map(ToString::to_string),
-        state: &'static str = batch.progress.state.as_str(),
+        state: BatchStateName = BatchStateName(batch.progress.state),
         submitted: bool = batch.progress.state.submitted(),
-        dlt_status: Option<&'static str> = batch.progress.state.dlt_status().map(DltStatus::as_str),
+        dlt_status: Option<DltStatusName> = batch.progress.state.dlt_status().map(DltStatusName),
         attempts: u32 = batch.progress.attempts,
-        stored_at: String = batch.created_at.rfc3339_micros(),
-        since: Option<String> = batch.since.map(Timestamp::rfc3339_micros),
-        submitted_at: Option<String> = batch.submitted_at.map(Timestamp::rfc3339_micros),
-        checked_at: Option<String> = batch.checked_at.map(Timestamp::rfc3339_micros),
-        next_try_at: Option<String> = batch.next_try_at.map(Timestamp::rfc3339_micros),
-        ended_at: Option<String> = batch.ended_at.map(Timestamp::rfc3339_micros),
+        stored_at: Time = Time(batch.created_at),
+        since: Option<Time> = batch.since.map(Time),
+        submitted_at: Option<Time> = batch.submitted_at.map(Time),
+        checked_at: Option<Time> = batch.checked_at.map(Time),
+        next_try_at: Option<Time> = batch.next_try_at.map(Time),
+        ended_at: Option<Time> = batch.ended_at.map(Time),
         last_error: Option<String> = error,
         held: Option<HoldJson> = batch.held.as_ref().map(HoldJson::new),
         link: String = links.batch(&batch.batch_id, "", &batch.service_id),

@@ -1,7 +1,6 @@
 use axum::http::request::Parts;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::Timestamp;
-use grid_batch_core::batches::{BatchState, Deadline, Receipt, StoredBatch};
+use grid_batch_core::batches::{Deadline, Receipt, StoredBatch};
 use grid_batch_core::queries::{BatchDetails, CommitAfterInvalid, FailedAttempt};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +10,7 @@ use super::{
 };
 use crate::{
     batches::{KnownWaits, WaitJson},
-    http::{Links, json_types},
+    http::{BatchStateName, EventKindName, Links, Time, json_types},
     operators::RecordedJson,
 };
 
@@ -37,18 +36,18 @@ pub(super) struct DetailsJson {
 /// A time or a height of the ledger; the other one is null.
 #[derive(Debug, Serialize, ToSchema)]
 struct DeadlineJson {
-    time: Option<String>,
+    time: Option<Time>,
     height: Option<u64>,
 }
 
 json_types! {
     struct AttemptJson(failed: FailedAttempt) {
         attempt: u32 = failed.attempt,
-        submitted_at: Option<String> = failed.submitted_at.map(Timestamp::rfc3339_micros),
-        ended_at: String = failed.ended_at.rfc3339_micros(),
+        submitted_at: Option<Time> = failed.submitted_at.map(Time),
+        ended_at: Time = Time(failed.ended_at),
         outcome: String = failed.outcome,
         error: Option<String> = failed.error,
-        next_try_at: Option<String> = failed.next_try_at.map(Timestamp::rfc3339_micros),
+        next_try_at: Option<Time> = failed.next_try_at.map(Time),
     }
 
     struct ReceiptJson(receipt: Receipt) {
@@ -59,14 +58,14 @@ json_types! {
     }
 
     struct CommitJson(report: CommitAfterInvalid) {
-        reported_at: String = report.reported_at.rfc3339_micros(),
+        reported_at: Time = Time(report.reported_at),
         source: String = report.source,
     }
 
     struct HistoryJson(entry: HistoryEntry) {
-        at: String = entry.at.rfc3339_micros(),
-        kind: &'static str = entry.kind.as_str(),
-        state: Option<&'static str> = entry.state.map(BatchState::as_str),
+        at: Time = Time(entry.at),
+        kind: EventKindName = EventKindName(entry.kind),
+        state: Option<BatchStateName> = entry.state.map(BatchStateName),
         attempt: Option<u32> = entry.attempt,
         detail: Option<String> = entry.detail,
         instance: Option<String> = entry.instance,
@@ -110,7 +109,7 @@ impl DetailsJson {
 impl DeadlineJson {
     fn new(deadline: Deadline) -> Self {
         match deadline {
-            Deadline::Time(time) => Self { time: Some(time.rfc3339_micros()), height: None },
+            Deadline::Time(time) => Self { time: Some(Time(time)), height: None },
             Deadline::Height(height) => Self { time: None, height: Some(height) },
         }
     }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     GasAdminReport, GasPause, GasReport, PoolReport,
     batches::WaitJson,
-    http::{Links, json_types},
+    http::{BatchStateName, Links, Time, json_types},
     withdrawals::{Queued, QueuedVerb},
 };
 
@@ -74,7 +74,7 @@ json_types! {
     /// A node that does not answer, or does not report its ledger.
     struct OutageJson(outage: &Outage) {
         node: String = outage.node.clone(),
-        since: String = outage.since.rfc3339_micros(),
+        since: Time = Time(outage.since),
         reason: String = outage.reason.clone(),
     }
 
@@ -95,10 +95,10 @@ json_types! {
     struct BlockerJson(batch: &StoredBatch, links: &Links<'_>) {
         id: String = batch.batch_id.to_string(),
         service_id: String = batch.service_id.to_string(),
-        state: &'static str = batch.progress.state.as_str(),
-        since: String = batch.since.unwrap_or(batch.created_at).rfc3339_micros(),
+        state: BatchStateName = BatchStateName(batch.progress.state),
+        since: Time = Time(batch.since.unwrap_or(batch.created_at)),
         attempts: u32 = batch.progress.attempts,
-        next_try_at: Option<String> = batch.next_try_at.map(Timestamp::rfc3339_micros),
+        next_try_at: Option<Time> = batch.next_try_at.map(Time),
         last_error: Option<String> = batch.last_error.clone(),
         link: String = links.batch(&batch.batch_id, "", &batch.service_id),
     }

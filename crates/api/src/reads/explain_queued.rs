@@ -5,7 +5,7 @@ use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalId, WithdrawalState, W
 
 use super::explain_json::ActionJson;
 use crate::{
-    http::{Links, json_types},
+    http::{Links, Time, json_types},
     withdrawals::{Queued, fail_reason, possible_verbs, waits_for},
 };
 
@@ -22,7 +22,7 @@ json_types! {
         state: &'static str = queued.state(),
         waits_for: Option<String> = waits_for(&queued.details),
         fail_reason: Option<String> = fail_reason(&queued.details),
-        deadline: Option<String> = queued.deadline().map(Timestamp::rfc3339_micros),
+        deadline: Option<Time> = queued.deadline().map(Time),
         link: String = links.path(&queued.kind.path(&queued.details.withdrawal.id)),
     }
 }

@@ -6,7 +6,7 @@ use grid_batch_core::queries::{
 use super::ReadContext;
 use crate::{
     batches::ReasonJson,
-    http::{Links, json_types},
+    http::{Links, Time, json_types},
 };
 
 json_types! {
@@ -22,7 +22,7 @@ json_types! {
         open: u64 = overview.open,
         under_way: u64 = overview.under_way,
         in_doubt: u64 = overview.in_doubt,
-        oldest_stored_at: Option<String> = overview.oldest_at.map(Timestamp::rfc3339_micros),
+        oldest_stored_at: Option<Time> = overview.oldest_at.map(Time),
         oldest_age_seconds: Option<f64> = overview.oldest_at.map(|at| now.since(at).as_secs_f64()),
         held: u64 = overview.held,
         /// The last error of a batch that could not be sent.
@@ -30,7 +30,7 @@ json_types! {
         /// Why a gate, such as that of the gas price, keeps a batch back.
         parked: Option<String> = overview.parked.clone(),
         halts: u64 = overview.halts,
-        halted_since: Option<String> = overview.halted_since.map(Timestamp::rfc3339_micros),
+        halted_since: Option<Time> = overview.halted_since.map(Time),
         paused: Option<PauseJson> = pause.map(PauseJson::new),
         /// Why nothing happens in the service now, whatever its batches wait for.
         waits: Vec<ReasonJson> = waits(context, overview, pause, now),
@@ -42,7 +42,7 @@ json_types! {
     }
 
     struct PauseJson(pause: &ServicePause) {
-        since: String = pause.since.rfc3339_micros(),
+        since: Time = Time(pause.since),
         reason: String = pause.reason.clone(),
     }
 
@@ -56,8 +56,8 @@ json_types! {
     pub(super) struct InstanceJson(lease: &InstanceLease, now: Timestamp) {
         instance_id: String = lease.instance_id.to_string(),
         name: Option<String> = lease.name.clone(),
-        lease_ends_at: String = lease.lease_ends_at.rfc3339_micros(),
-        full_lease_ends_at: String = lease.full_lease_ends_at.rfc3339_micros(),
+        lease_ends_at: Time = Time(lease.lease_ends_at),
+        full_lease_ends_at: Time = Time(lease.full_lease_ends_at),
         lease_is_over: bool = lease.lease_ends_at <= now,
         ledger_confirmed: bool = lease.ledger_confirmed,
         draining: bool = lease.draining,

@@ -1,6 +1,6 @@
 use grid_batch_withdrawals::{Reward, RewardId};
 
-use crate::http::{Links, json_types};
+use crate::http::{Links, Time, json_types};
 
 /// The path of a reward.
 pub(crate) fn reward_path(id: &RewardId) -> String {
@@ -14,7 +14,7 @@ json_types! {
         pool: String = reward.pool,
         amount: String = reward.amount,
         once_per_member: bool = reward.once_per_member,
-        created_at: String = reward.created_at.rfc3339_micros(),
+        created_at: Time = Time(reward.created_at),
         link: String = links.path(&reward_path(&reward.id)),
     }
 }

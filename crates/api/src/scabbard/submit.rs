@@ -11,7 +11,7 @@ use super::{ScabbardContext, ServicePath, protocol_version::check_version};
 use crate::{
     access::Caller,
     batches::{AcceptedJson, MarkParams, read_label},
-    http::{ApiError, Query, ScabbardErrors, batch_content_type, push_ids},
+    http::{ApiError, Bytes, Query, ScabbardErrors, batch_content_type, push_ids},
     scabbard::ScabbardRequestError,
 };
 
@@ -25,7 +25,7 @@ use crate::{
         MarkParams,
         ("Grid-Batch-Label" = Option<String>, Header, description = "The label, as a header"),
     ),
-    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
+    request_body(content = inline(Bytes), content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedJson),
         ScabbardErrors,

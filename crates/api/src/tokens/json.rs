@@ -1,7 +1,7 @@
 use grid_batch_core::Timestamp;
 use grid_batch_core::tokens::{AccessScope, NewToken, StoredToken};
 
-use crate::http::json_types;
+use crate::http::{Time, json_types};
 
 json_types! {
     /// A token, without its secret.
@@ -15,17 +15,17 @@ json_types! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         may_send: Vec<String> = token.may_send.clone(),
         /// Null: never.
-        expires_at: Option<String> = token.expires_at.map(Timestamp::rfc3339),
+        expires_at: Option<Time> = token.expires_at.map(Time),
     }
 
     /// A stored token.
     pub(super) struct StoredTokenJson(stored: &StoredToken, now: Timestamp) {
         #[serde(flatten)]
         token: TokenJson = TokenJson::new(&stored.token),
-        created_at: String = stored.created_at.rfc3339(),
+        created_at: Time = Time(stored.created_at),
         /// To a few minutes.
-        last_used_at: Option<String> = stored.last_used_at.map(Timestamp::rfc3339),
-        revoked_at: Option<String> = stored.revoked_at.map(Timestamp::rfc3339),
+        last_used_at: Option<Time> = stored.last_used_at.map(Time),
+        revoked_at: Option<Time> = stored.revoked_at.map(Time),
         /// Whether it is neither revoked nor expired.
         accepted: bool = stored.is_active(now),
     }

@@ -7,12 +7,16 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    http::{Links, json_types},
+    http::{Links, Time, json_types, names},
     withdrawals::{
         FinalTransactionJson, Queued, QueuedJson, TransactionJson, WithdrawalContext, fail_reason,
         gwei, present_nonce, signed_transactions, waits_for,
     },
 };
+
+names! {
+    TransactionStateName of WithdrawalState: |state| Queued::Transaction.state_name(state),
+}
 
 json_types! {
     /// A transaction of an account in an answer.
@@ -37,8 +41,7 @@ json_types! {
         maximum_gas_price_gwei: Option<String> =
             call.maximum_gas_price.map(|price| gwei(price.into())),
         #[serde(skip_serializing_if = "Option::is_none")]
-        deadline: Option<String> =
-            call.deadline.map(|time| Timestamp::from_micros(time).rfc3339_micros()),
+        deadline: Option<Time> = call.deadline.map(|time| Time(Timestamp::from_micros(time))),
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<String> = call.label.clone(),
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +49,7 @@ json_types! {
         /// The key of the request that scheduled it.
         #[serde(skip_serializing_if = "Option::is_none")]
         idempotency_key: Option<String> = details.withdrawal.idempotency_key.clone(),
-        state: &'static str = Queued::Transaction.state_name(WithdrawalState::of(details)),
+        state: TransactionStateName = TransactionStateName(WithdrawalState::of(details)),
         #[serde(skip_serializing_if = "Option::is_none")]
         waits_for: Option<String> = waits_for(details),
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,10 +60,10 @@ json_types! {
         transactions: Vec<TransactionJson> = signed_transactions(details),
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<CallResultJson> = result(details, call, rules),
-        created_at: String = details.created_at.rfc3339_micros(),
+        created_at: Time = Time(details.created_at),
         #[serde(skip_serializing_if = "Option::is_none")]
-        cancelled_at: Option<String> = details.cancelled_at.map(Timestamp::rfc3339_micros),
-        ended_at: Option<String> = details.batch.ended_at.map(Timestamp::rfc3339_micros),
+        cancelled_at: Option<Time> = details.cancelled_at.map(Time),
+        ended_at: Option<Time> = details.batch.ended_at.map(Time),
         /// The id of its present batch.
         batch: String = details.batch.batch_id.to_string(),
         link: String = links.path(&Queued::Transaction.path(&details.withdrawal.id)),

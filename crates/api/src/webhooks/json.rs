@@ -1,8 +1,7 @@
-use grid_batch_core::Timestamp;
 use grid_batch_core::webhooks::{FailedDelivery, Webhook};
 use serde_json::Value;
 
-use crate::http::json_types;
+use crate::http::{Time, json_types};
 
 json_types! {
     /// A webhook, without its secret.
@@ -13,17 +12,17 @@ json_types! {
         services: Vec<String> = webhook.filter.services.iter().map(ToString::to_string).collect(),
         /// Only events of these kinds; empty: of all.
         kinds: Vec<String> = webhook.filter.kinds.iter().map(ToString::to_string).collect(),
-        created_at: String = webhook.created_at.rfc3339_micros(),
+        created_at: Time = Time(webhook.created_at),
         /// How often the next event was sent in vain.
         attempts: u32 = webhook.attempts,
         /// Until when it waits.
-        next_try_at: Option<String> = webhook.next_try_at.map(Timestamp::rfc3339_micros),
+        next_try_at: Option<Time> = webhook.next_try_at.map(Time),
         /// Why the last request failed.
         last_error: Option<String> = webhook.last_error,
         /// Since when nothing is sent, because the receiver answered with 410.
-        disabled_at: Option<String> = webhook.disabled_at.map(Timestamp::rfc3339_micros),
+        disabled_at: Option<Time> = webhook.disabled_at.map(Time),
         /// When events were last removed before they were delivered.
-        missed_at: Option<String> = webhook.missed_at.map(Timestamp::rfc3339_micros),
+        missed_at: Option<Time> = webhook.missed_at.map(Time),
         /// How many messages were given up.
         failed: u64 = webhook.failed,
     }
@@ -36,7 +35,7 @@ json_types! {
         /// How often it was sent.
         attempts: u32 = failed.attempts,
         error: String = failed.error,
-        failed_at: String = failed.failed_at.rfc3339_micros(),
+        failed_at: Time = Time(failed.failed_at),
         /// It is to be sent once more.
         again: bool = failed.again,
         /// What was sent.

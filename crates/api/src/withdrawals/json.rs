@@ -1,12 +1,12 @@
+use grid_batch_core::Hex;
 use grid_batch_core::batches::BatchState;
-use grid_batch_core::{Hex, Timestamp};
 use grid_batch_withdrawals::{
     FinalTransaction, NonceOutcome, SignedTransaction, WithdrawalDetails, WithdrawalEnd,
     WithdrawalState, in_unit,
 };
 
 use crate::{
-    http::{Links, json_types},
+    http::{Links, Time, WithdrawalStateName, json_types},
     withdrawals::{Queued, QueuedJson, WithdrawalContext, waits_for::waits_for},
 };
 
@@ -24,7 +24,7 @@ json_types! {
         /// The key of the request that scheduled it.
         #[serde(skip_serializing_if = "Option::is_none")]
         idempotency_key: Option<String> = details.withdrawal.idempotency_key.clone(),
-        state: &'static str = WithdrawalState::of(details).as_str(),
+        state: WithdrawalStateName = WithdrawalStateName(WithdrawalState::of(details)),
         #[serde(skip_serializing_if = "Option::is_none")]
         waits_for: Option<String> = waits_for(details),
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,10 +41,10 @@ json_types! {
         /// What the chain shows and what an operator decided, if they differ.
         #[serde(skip_serializing_if = "Option::is_none")]
         correction: Option<String> = correction(details),
-        created_at: String = details.created_at.rfc3339_micros(),
+        created_at: Time = Time(details.created_at),
         #[serde(skip_serializing_if = "Option::is_none")]
-        cancelled_at: Option<String> = details.cancelled_at.map(Timestamp::rfc3339_micros),
-        ended_at: Option<String> = details.batch.ended_at.map(Timestamp::rfc3339_micros),
+        cancelled_at: Option<Time> = details.cancelled_at.map(Time),
+        ended_at: Option<Time> = details.batch.ended_at.map(Time),
         link: String = links.path(&Queued::Withdrawal.path(&details.withdrawal.id)),
     }
 
@@ -55,8 +55,8 @@ json_types! {
         max_fee_gwei: String = gwei(transaction.signed.max_fee),
         tip_gwei: String = gwei(transaction.signed.tip),
         cancels: bool = transaction.signed.is_filler,
-        signed_at: String = transaction.signed_at.rfc3339_micros(),
-        sent_at: Option<String> = transaction.sent_at.map(Timestamp::rfc3339_micros),
+        signed_at: Time = Time(transaction.signed_at),
+        sent_at: Option<Time> = transaction.sent_at.map(Time),
         last_error: Option<String> = transaction.last_error.clone(),
         adopted: bool = transaction.adopted,
     }

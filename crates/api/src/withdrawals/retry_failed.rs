@@ -41,7 +41,7 @@ json_types! {
         pool: String = failed.withdrawal.pool,
         beneficiary: String = failed.withdrawal.beneficiary,
         amount: String = failed.withdrawal.amount,
-        failed_at: String = failed.failed_at.rfc3339_micros(),
+        failed_at: Time = Time(failed.failed_at),
         fail_reason: String = failed.fail_reason,
         link: String = own_link,
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use grid_batch_api::{ApiBuilder, openapi_json};
 use grid_batch_withdrawals::mocks::MockCallRules;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     client::Response, test_server::TestServer, withdrawals::test_pools::server_with_pools_and,
@@ -87,4 +87,38 @@ fn description_is_served_as_json_and_as_a_page() {
         assert!(page.contains(expected), "{expected}");
     }
     assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+}
+
+#[test]
+fn every_reference_leads_to_a_schema() {
+    let document: Value = serde_json::from_str(&openapi_json()).unwrap();
+    let mut references = Vec::new();
+    collect_references(&document, &mut references);
+    assert!(references.len() > 100, "{references:?}");
+    for reference in references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+}
+
+fn collect_references<'a>(value: &'a Value, references: &mut Vec<&'a str>) {
+    references.extend(value["$ref"].as_str());
+    let nested: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Object(fields) => Box::new(fields.values()),
+        Value::Array(items) => Box::new(items.iter()),
+        _ => return,
+    };
+    nested.for_each(|value| collect_references(value, references));
+}
+
+#[test]
+fn tokens_are_optional_and_bodies_are_binary() {
+    let document: Value = serde_json::from_str(&openapi_json()).unwrap();
+    assert_eq!(document["security"], json!([{}, { "token": [] }]));
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+    for path in ["/batches", "/v1/batches", "/scabbard/{circuit}/{service}/batches"] {
+        let content = &document["paths"][path]["post"]["requestBody"]["content"];
+        let schema = &content["application/octet-stream"]["schema"];
+        assert_eq!(*schema, json!({ "type": "string", "format": "binary" }), "{path}");
+    }
 }

@@ -29,6 +29,7 @@ mod failed_over_clients;
 mod file_descriptors;
 mod frozen_nodes;
 mod full_queues;
+mod generated_clients;
 mod health;
 mod hung_nodes;
 mod in_flight_window;
