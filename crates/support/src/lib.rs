@@ -27,7 +27,9 @@ pub use error_chain::ErrorChain;
 pub use grid_batch_core::queue::Backoff;
 pub use group_pause::GroupPause;
 pub use histogram::{Histogram, HistogramValues};
-pub use jobs::{BlockingPool, Job, JobReport, JobRuns, JobTrigger, Jobs, Next, Schedule};
+pub use jobs::{
+    BlockingPool, Job, JobReport, JobRuns, JobTrigger, Jobs, Next, Schedule, TimeShare,
+};
 pub use lock::lock;
 pub use one_line::one_line;
 pub use panic::{Panic, catch_panic, catch_panic_async};

@@ -70,6 +70,31 @@ fn requests_to_a_frozen_database_are_answered_soon() {
     assert_answered_soon(|postgres| postgres.freeze(), |_, frozen| drop(frozen));
 }
 
+fn age_of_counts(server: &BatchServer) -> f64 {
+    let metrics = send(server.address, &request("GET", "/metrics", &[], b"")).unwrap().body;
+    let name = "grid_batch_open_batches_age_seconds ";
+    let age = metrics.lines().find_map(|line| line.strip_prefix(name));
+    age.map_or(f64::INFINITY, |age| age.parse().unwrap())
+}
+
+/// A read that had to wait for the database must not put off the next one.
+#[test]
+fn counts_are_read_again_soon_after_an_outage() {
+    let postgres = RestartablePostgres::start(100);
+    let harness = BatchHarness::scabbard(1).with_database(&postgres.url());
+    let server = harness.serve();
+    wait_until("batches are counted", || age_of_counts(&server) < 1.0);
+    let frozen = postgres.freeze();
+    let outage = 12.0;
+    wait_until("a count is overdue", || age_of_counts(&server) > outage);
+    drop(frozen);
+    for _ in 0..2 {
+        wait_until("batches are counted", || age_of_counts(&server) < 1.0);
+        wait_until("the counts are older", || age_of_counts(&server) > 2.0);
+    }
+    server.stop();
+}
+
 /// Stops a server, and asserts that it ends soon.
 fn stop_soon(server: BatchServer) -> ProcessOutput {
     let (output, took) = timed("the stop", || server.stop_with("TERM"));

@@ -5,7 +5,7 @@ use std::{
 
 use grid_batch_core::BatchResult;
 use grid_batch_core::queries::{BatchCounts, QueueCounts, ServiceCounts};
-use grid_batch_support::{Job, Jobs, Next, Schedule};
+use grid_batch_support::{Job, Jobs, Next, Schedule, TimeShare};
 
 /// How many services are in trouble and how full the queues are, as of the last time that they were read from the
 /// store. Clones share their state.
@@ -23,7 +23,7 @@ struct Counted {
 
 impl ServiceState {
     const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
-    /// The pause after a count is at least this many times as long as the count took.
+    /// How many times as long as a count the pause after it is.
     const SHARE: u32 = 50;
 
     pub(crate) fn new() -> Self {
@@ -64,14 +64,13 @@ impl ServiceState {
 /// Starts the job that counts them.
 pub(super) fn watch(state: ServiceState, store: Arc<dyn BatchCounts>, jobs: &Jobs) -> Job {
     let schedule = Schedule::every(ServiceState::SHORTEST_INTERVAL).first_after(Duration::ZERO);
+    let mut share = TimeShare::new(ServiceState::SHORTEST_INTERVAL, ServiceState::SHARE);
     jobs.repeat("health-services", schedule, move || {
         let started = Instant::now();
-        let counts = read(&*store);
-        let pause = (started.elapsed() * ServiceState::SHARE).max(ServiceState::SHORTEST_INTERVAL);
         // Other parts report that the database does not answer.
-        if let Ok((counts, queues)) = counts {
-            state.set(counts, queues, pause);
-        }
+        let Ok((counts, queues)) = read(&*store) else { return Ok(Next::AfterInterval) };
+        let pause = share.pause_after(started.elapsed());
+        state.set(counts, queues, pause);
         Ok(Next::After(pause))
     })
 }

@@ -13,7 +13,7 @@ use grid_batch_core::claims::InstanceId;
 use grid_batch_core::queries::{BatchCounts, OpenStates, QueueDepth, WaitReason};
 use grid_batch_core::webhooks::{Webhook, WebhookStore};
 use grid_batch_submitter::SubmitterCounters;
-use grid_batch_support::{Job, Jobs, Next, Schedule};
+use grid_batch_support::{Job, Jobs, Next, Schedule, TimeShare};
 
 use super::{
     count,
@@ -109,7 +109,7 @@ const OTHERS: &str = "other";
 
 impl QueueMetrics {
     const SHORTEST_INTERVAL: Duration = Duration::from_secs(5);
-    /// The pause after a read is at least this many times as long as the read took.
+    /// How many times as long as a read the pause after it is.
     const SHARE: u32 = 50;
 
     /// Starts the job that reads. At most `most` services have a label of their own.
@@ -121,15 +121,15 @@ impl QueueMetrics {
         jobs: &Jobs,
     ) -> Job {
         let shared = self.clone();
+        let mut share = TimeShare::new(Self::SHORTEST_INTERVAL, Self::SHARE);
         let schedule = Schedule::every(Self::SHORTEST_INTERVAL).first_after(Duration::ZERO);
         jobs.repeat("metrics-queues", schedule, move || {
             let started = Instant::now();
             // The health reports that the database does not answer, and the metrics show the age of the counts.
-            if let Ok(queues) = Queues::read(&sources, most) {
-                history.record(&queues);
-                *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
-            }
-            Ok(Next::After((started.elapsed() * Self::SHARE).max(Self::SHORTEST_INTERVAL)))
+            let Ok(queues) = Queues::read(&sources, most) else { return Ok(Next::AfterInterval) };
+            history.record(&queues);
+            *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
+            Ok(Next::After(share.pause_after(started.elapsed())))
         })
     }
 

@@ -14,7 +14,7 @@ use tokio::{
 pub use blocking::BlockingPool;
 pub use job::Job;
 pub use records::{JobReport, JobRuns};
-pub use schedule::{JobTrigger, Next, Schedule};
+pub use schedule::{JobTrigger, Next, Schedule, TimeShare};
 
 use crate::{Shutdown, catch_panic, catch_panic_async, spawn_thread};
 use records::JobRecords;

@@ -1,4 +1,4 @@
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, mem, sync::Arc, time::Duration};
 
 use grid_batch_core::BatchResult;
 use tokio::{
@@ -92,5 +92,41 @@ impl Schedule {
             Some(trigger) => trigger.0.notified().await,
             None => pending().await,
         }
+    }
+}
+
+/// Limits the share of the time in which a job runs.
+///
+/// The shorter of the last two runs counts, so that one that had to wait, such as for a database that was away, does not
+/// cause a long pause.
+#[derive(Debug, Clone)]
+pub struct TimeShare {
+    shortest_pause: Duration,
+    runs_in_pause: u32,
+    last: Duration,
+}
+
+impl TimeShare {
+    /// A pause is at least `shortest_pause`, and this many times as long as a run.
+    pub fn new(shortest_pause: Duration, runs_in_pause: u32) -> Self {
+        Self { shortest_pause, runs_in_pause, last: Duration::ZERO }
+    }
+
+    /// The pause after a run that took this long.
+    pub fn pause_after(&mut self, took: Duration) -> Duration {
+        let counted = took.min(mem::replace(&mut self.last, took));
+        (counted * self.runs_in_pause).max(self.shortest_pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_long_run_causes_no_long_pause() {
+        let mut share = TimeShare::new(Duration::from_secs(5), 50);
+        let pauses = [1, 30, 1, 2, 2].map(|took| share.pause_after(Duration::from_secs(took)));
+        assert_eq!(pauses.map(|pause| pause.as_secs()), [5, 50, 50, 50, 100]);
     }
 }
