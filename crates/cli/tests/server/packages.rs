@@ -56,32 +56,28 @@ fn tool(name: &str) -> Command {
     Command::new(folder.join("bin").join(name))
 }
 
-/// The file of a package with the program that is built for tests.
-pub fn package(directory: &Path) -> String {
+/// The package, with a program that is built for tests.
+pub fn built_package(directory: &Path) -> PathBuf {
     let output = directory.join("debian").display().to_string();
     let made = succeed(
         Command::new(root().join("scripts/package-deb"))
             .args(["--binary", program(), "--output", &output])
             .envs([("DPKG_DEB_COMPRESSOR_TYPE", "gzip"), ("DPKG_DEB_COMPRESSOR_LEVEL", "1")]),
     );
-    made.stdout.trim().to_owned()
+    PathBuf::from(made.stdout.trim())
 }
 
 /// The package, unpacked.
 fn unpacked(directory: &Path) -> PathBuf {
-    let package = package(directory);
-    let described = succeed(Command::new("dpkg-deb").args(["--info", &package])).stdout;
-    for text in [
-        "Package: grid-batch",
-        "Depends: libc6 (>= ",
-        ", ca-certificates\n",
-        "conffiles",
-        "postinst",
-    ] {
+    let package = built_package(directory);
+    let described = succeed(Command::new("dpkg-deb").arg("--info").arg(&package)).stdout;
+    for text in
+        ["Package: grid-batch", "Depends: libc6", "ca-certificates", "conffiles", "postinst"]
+    {
         assert!(described.contains(text), "{text}: {described}");
     }
     let installed = directory.join("installed");
-    succeed(Command::new("dpkg-deb").args(["--extract", &package]).arg(&installed));
+    succeed(Command::new("dpkg-deb").arg("--extract").args([&package, &installed]));
     installed
 }
 

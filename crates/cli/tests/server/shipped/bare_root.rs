@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::packages::{package, program, root, succeed};
+use crate::packages::{built_package, program, root, succeed};
 
 pub struct BareRoot {
     folder: TempDir,
@@ -19,21 +19,20 @@ impl BareRoot {
     /// A system on which the package is installed.
     pub fn of_package() -> Self {
         let made = tempfile::tempdir().unwrap();
-        let package = package(made.path());
-        Self::make("package", &package)
+        Self::make("package", &built_package(made.path()))
     }
 
     /// What the image has, with a program that was built on this system.
     pub fn of_image() -> Self {
-        Self::make("image", program())
+        Self::make("image", Path::new(program()))
     }
 
-    fn make(kind: &str, file: &str) -> Self {
+    fn make(kind: &str, file: &Path) -> Self {
         // Every user must be able to enter it.
         let folder = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir();
         let folder = folder.unwrap();
         let mut script = Command::new(root().join("scripts/bare-root"));
-        succeed(script.args([kind, file]).arg(folder.path()));
+        succeed(script.arg(kind).arg(file).arg(folder.path()));
         // As an installed system and an engine have it.
         fs::write(folder.path().join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
         Self { folder }
@@ -51,9 +50,9 @@ impl BareRoot {
         fs::set_permissions(to, Permissions::from_mode(0o644)).unwrap();
     }
 
-    /// Trusts an authority as the manual of Debian says.
-    pub fn trust(&self, authority: &Path) {
-        self.copy(authority, "/usr/local/share/ca-certificates/own.crt");
+    /// Has the system trust an authority, as the manual of Debian says.
+    pub fn trust(&self, name: &str, authority: &Path) {
+        self.copy(authority, &format!("/usr/local/share/ca-certificates/{name}.crt"));
         succeed(&mut self.enter("", &["update-ca-certificates"]));
     }
 

@@ -25,11 +25,11 @@ const DATABASE_AUTHORITY: &str = "/etc/ssl/own/database.pem";
 
 /// Has a server in the root commit a batch, and tell a webhook. The node has a certificate of an authority that a setting
 /// names, the database one of `sslrootcert`, the webhook one that the system trusts.
-fn assert_works_over_tls(root: &BareRoot, serve: Command) {
+fn assert_works_over_tls(root: &BareRoot, serve: &[&str], enter: impl Fn(&[&str]) -> Command) {
     let [node, database, receiver] = ["node", "database", "receiver"].map(Authority::new);
     root.copy(&node.certificate(), NODE_AUTHORITY);
     root.copy(&database.certificate(), DATABASE_AUTHORITY);
-    root.trust(&receiver.certificate());
+    root.trust("receiver", &receiver.certificate());
 
     let harness = BatchHarness::sawtooth();
     let node = TlsFront::start(harness.ledger.address(), &node.issue("localhost"));
@@ -39,7 +39,7 @@ fn assert_works_over_tls(root: &BareRoot, serve: Command) {
 
     let verified = format!("sslmode=verify-full&sslrootcert={DATABASE_AUTHORITY}");
     let options = format!("nodes=authorities:{NODE_AUTHORITY},webhooks=private:127.0.0.1");
-    let mut command = serve;
+    let mut command = enter(serve);
     command
         .env("GRID_BATCH_LISTEN", "127.0.0.1:0")
         .env("GRID_BATCH_DATABASE", postgres.url(HOST, &verified))
@@ -58,21 +58,23 @@ fn assert_works_over_tls(root: &BareRoot, serve: Command) {
     assert_eq!(server.get(&path)["state"], "committed");
     assert!(messages.next().body.contains(&batches[0].batch_id.to_string()));
     server.stop();
+
+    // libpq finds what the system trusts by the paths of OpenSSL.
+    root.trust("database", &database.certificate());
+    let url = postgres.url(HOST, "sslrootcert=system");
+    let checked = run(enter(&["/usr/bin/grid-batch", "migrate", "--check", "--database", &url]));
+    assert_eq!(checked.exit_code, Some(0), "{checked:?}");
 }
 
 const SERVE: &[&str] =
     &["/usr/bin/grid-batch", "serve", "--config", "/etc/grid-batch/grid-batch.toml"];
 
+/// It works at all, and as the user of the unit with what can be put in force of the unit's restrictions.
 #[test]
 fn package_has_what_tls_needs() {
     let root = BareRoot::of_package();
-    let serve = root.enter("", SERVE);
-    assert_works_over_tls(&root, serve);
-}
+    assert_works_over_tls(&root, SERVE, |command| root.enter("", command));
 
-#[test]
-fn package_works_with_the_restrictions_of_the_unit() {
-    let root = BareRoot::of_package();
     let restrictions = Restrictions::of_unit(root.path());
     let restricted = |command: &[&str]| restrictions.enter(&root, command);
     let said = |command: &str| run(restricted(&["sh", "-c", command])).stdout;
@@ -84,7 +86,7 @@ fn package_works_with_the_restrictions_of_the_unit() {
     let writable = "for folder in / /etc /usr /home /root /run /var /var/lib /var/lib/grid-batch /tmp /dev; do \
                     touch $folder/file 2>/dev/null && echo $folder; done; ls /home /proc/sys /proc/1 2>/dev/null";
     assert_eq!(said(writable), "/var/lib/grid-batch\n/tmp\n");
-    assert_works_over_tls(&root, restricted(SERVE));
+    assert_works_over_tls(&root, SERVE, restricted);
 }
 
 /// As `compose.yaml` runs it: with a file system that is read-only but for the volume, and without capabilities.
@@ -103,7 +105,7 @@ fn image_has_what_tls_needs() {
         image.user, image.folder
     );
     let start: Vec<&str> = image.start.iter().map(String::as_str).collect();
-    assert_works_over_tls(&root, root.enter_with(&setup, &wrapper, &start));
+    assert_works_over_tls(&root, &start, |command| root.enter_with(&setup, &wrapper, command));
 }
 
 /// How an engine starts the image.
