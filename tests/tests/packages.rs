@@ -76,6 +76,22 @@ fn image_is_built_with_the_declared_compiler() {
     }
 }
 
+#[test]
+fn all_that_is_shipped_is_built_with_one_feature() {
+    for (file, features) in [
+        ("deploy/docker/Dockerfile", "-p grid-batch --no-default-features --features packaged\n"),
+        ("scripts/package-deb", "-p grid-batch --no-default-features --features packaged\n"),
+        ("scripts/release", "-p grid-batch --no-default-features --features packaged\n"),
+        (
+            "scripts/sbom",
+            r#""-p", "grid-batch", "--no-default-features", "--features", "packaged"]"#,
+        ),
+    ] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains(features), "{file}");
+    }
+}
+
 /// The crates of the workspace, ordered by name.
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))

@@ -11,6 +11,7 @@ mod server_url;
 mod standby;
 mod supervisor;
 mod template;
+mod tls;
 mod usage_counter;
 mod work_directory;
 
@@ -21,4 +22,5 @@ pub use restartable::{RestartablePostgres, StopMode};
 pub use server::PostgresServer;
 pub use server_url::URL_VARIABLE;
 pub use standby::Standby;
+pub use tls::{ServerCertificate, TlsPostgres};
 pub use usage_counter::UsageCounter;

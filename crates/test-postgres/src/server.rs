@@ -1,5 +1,6 @@
 use std::{
     env, fs,
+    net::SocketAddr,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -75,6 +76,14 @@ impl PostgresServer {
         Self::start_with(&[&Self::DURABLE_OPTIONS, options].concat())
     }
 
+    /// Like [`start`](Self::start), and listens at this address too.
+    pub(crate) fn start_at(address: SocketAddr) -> Self {
+        let listen = format!("-clisten_addresses={}", address.ip());
+        let port = format!("-cport={}", address.port());
+        let options = [&Self::FAST_OPTIONS[..], &[listen.as_str(), port.as_str()]].concat();
+        Self::start_on_port(address.port(), &options)
+    }
+
     /// Whether [`from_env_or_start`](Self::from_env_or_start) can succeed.
     pub fn is_available() -> bool {
         url_from_env().is_some() || Installation::find().is_ok()
@@ -113,12 +122,18 @@ impl PostgresServer {
     }
 
     fn start_with(options: &[&str]) -> Self {
+        const DEFAULT_PORT: u16 = 5432;
+        Self::start_on_port(DEFAULT_PORT, options)
+    }
+
+    /// The port is a part of the name of the socket.
+    fn start_on_port(port: u16, options: &[&str]) -> Self {
         let installation = Installation::find().unwrap_or_else(|error| panic!("{error}"));
         let work_directory = WorkDirectory::temporary(UnixAccount::unprivileged());
         let options = [&Self::COMMON_OPTIONS, options].concat();
         let supervisor = Supervisor::start(&work_directory, &installation, &options)
             .unwrap_or_else(|error| panic!("cannot start PostgreSQL: {error}"));
-        let url = ServerUrl::from_socket_directory(supervisor.directory());
+        let url = ServerUrl::from_socket_directory(supervisor.directory(), port);
         wait_until_ready(&url, &supervisor);
         let started = Some(StartedServer { installation, supervisor });
         Self { url, started }

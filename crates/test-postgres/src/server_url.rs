@@ -20,9 +20,9 @@ impl ServerUrl {
     }
 
     /// The server whose socket is in this directory.
-    pub(crate) fn from_socket_directory(directory: &Path) -> Self {
+    pub(crate) fn from_socket_directory(directory: &Path, port: u16) -> Self {
         let host = percent_encode(directory.as_os_str().as_bytes());
-        Self(format!("postgresql:///postgres?host={host}&port=5432&user=postgres"))
+        Self(format!("postgresql:///postgres?host={host}&port={port}&user=postgres"))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn socket_directory_is_percent_encoded() {
-        let url = ServerUrl::from_socket_directory(Path::new("/tmp/a b&c=d?%é"));
+        let url = ServerUrl::from_socket_directory(Path::new("/tmp/a b&c=d?%é"), 5432);
         assert_eq!(
             url.as_str(),
             "postgresql:///postgres?host=%2Ftmp%2Fa%20b%26c%3Dd%3F%25%C3%A9&port=5432&user=postgres"

@@ -73,6 +73,35 @@ fn error_in_the_environment_is_reported() {
     }
 }
 
+/// Each command says it before it looks at the ledger, the port or the database.
+#[cfg(not(feature = "postgres-tls"))]
+#[test]
+fn tls_that_this_build_lacks_is_refused() {
+    let plain = "postgres://grid@127.0.0.1:1/grid";
+    let required = format!("{plain}?sslmode=require");
+    for (url, mode, demand) in [
+        (required.as_str(), "prefer", "sslmode=require"),
+        (plain, "verify-full", "PGSSLMODE=verify-full"),
+    ] {
+        let said = |arguments: &[&str]| {
+            let mut command = GRID_BATCH.command(arguments);
+            command.envs([("GRID_BATCH_DATABASE", url), ("PGSSLMODE", mode)]);
+            run(command)
+        };
+        let expected =
+            format!("{demand} demands TLS, which this build does not have: install a package");
+        for command in [&["config", "check"][..], &["serve"], &["migrate"]] {
+            let output = said(command);
+            let message = output.error_message();
+            assert!(message.contains(&expected), "{command:?}: {message}");
+            assert_eq!(output.exit_code, Some(78), "{command:?}");
+        }
+        let doctor = said(&["doctor", "--json"]);
+        assert_eq!(doctor.exit_code, Some(1));
+        assert!(doctor.stdout.contains(&expected), "{doctor:?}");
+    }
+}
+
 #[test]
 fn flag_with_an_invalid_value_is_named() {
     let output = run(GRID_BATCH.command(["serve", "--submit-concurrency", "many"]));

@@ -72,6 +72,8 @@ mod retention;
 mod secrets;
 mod several_nodes;
 mod several_under_way;
+#[cfg(feature = "postgres-tls")]
+mod shipped;
 mod start_failures;
 mod stopped_sending;
 mod strategy_speed;

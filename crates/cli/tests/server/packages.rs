@@ -17,17 +17,18 @@ use crate::{
     harness::{BatchHarness, BatchServer},
 };
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Runs a program, which must succeed.
 #[track_caller]
-fn succeed(command: &mut Command) -> ProcessOutput {
+pub fn succeed(command: &mut Command) -> ProcessOutput {
     let program = command.get_program();
     let is_installed = Path::new(program).is_absolute()
         || env::split_paths(&env::var_os("PATH").unwrap()).any(|it| it.join(program).exists());
-    let installs = "install it: unshare and setpriv are in util-linux, systemd-analyze in systemd, dpkg-deb in dpkg";
+    let installs = "install it: unshare and setpriv are in util-linux, systemd-analyze in systemd, dpkg-deb in dpkg, \
+                    openssl in a package of its own";
     assert!(is_installed, "{} was not found; {installs}", program.display());
     let mut own = Command::new(program);
     own.args(command.get_args());
@@ -39,7 +40,7 @@ fn succeed(command: &mut Command) -> ProcessOutput {
     output
 }
 
-fn program() -> &'static str {
+pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_grid-batch")
 }
 
@@ -55,21 +56,28 @@ fn tool(name: &str) -> Command {
     Command::new(folder.join("bin").join(name))
 }
 
-/// The package, unpacked, with a program that is built for tests.
-fn unpacked(directory: &Path) -> PathBuf {
+/// The package, with a program that is built for tests.
+pub fn built_package(directory: &Path) -> PathBuf {
     let output = directory.join("debian").display().to_string();
     let made = succeed(
         Command::new(root().join("scripts/package-deb"))
             .args(["--binary", program(), "--output", &output])
             .envs([("DPKG_DEB_COMPRESSOR_TYPE", "gzip"), ("DPKG_DEB_COMPRESSOR_LEVEL", "1")]),
     );
-    let package = made.stdout.trim();
-    let described = succeed(Command::new("dpkg-deb").args(["--info", package])).stdout;
-    for text in ["Package: grid-batch", "Depends: libc6", "conffiles", "postinst"] {
+    PathBuf::from(made.stdout.trim())
+}
+
+/// The package, unpacked.
+fn unpacked(directory: &Path) -> PathBuf {
+    let package = built_package(directory);
+    let described = succeed(Command::new("dpkg-deb").arg("--info").arg(&package)).stdout;
+    for text in
+        ["Package: grid-batch", "Depends: libc6", "ca-certificates", "conffiles", "postinst"]
+    {
         assert!(described.contains(text), "{text}: {described}");
     }
     let installed = directory.join("installed");
-    succeed(Command::new("dpkg-deb").args(["--extract", package]).arg(&installed));
+    succeed(Command::new("dpkg-deb").arg("--extract").args([&package, &installed]));
     installed
 }
 

@@ -508,12 +508,20 @@ fn milliseconds(duration: Duration) -> u128 {
 /// Whether a later attempt to connect may succeed although nothing else is changed. libpq reports the
 /// server's refusal by its English text only.
 pub(crate) fn may_connect_later(error: &ConnectionError, is_file: bool) -> bool {
-    const REFUSALS: [&str; 5] = [
+    const REFUSALS: [&str; 12] = [
         "authentication failed",
         "no password supplied",
         "no pg_hba.conf entry",
         "\" does not exist",
         "is not permitted to log in",
+        // About TLS, by libpq itself or by the server.
+        "certificate verify failed",
+        "does not match host name",
+        "certificate file \"",
+        "private key file \"",
+        "requires a valid client certificate",
+        "SSL was required",
+        "SSL support is not compiled in",
     ];
     match error {
         ConnectionError::BadConnection(message) => {

@@ -36,6 +36,8 @@ mod shared_sessions;
 #[cfg(feature = "sqlite")]
 mod sqlite_file;
 pub(crate) mod statement;
+#[cfg(feature = "postgres")]
+mod tls_demand;
 pub(crate) mod unreadable_services;
 pub(crate) mod url;
 mod witness;

@@ -1,3 +1,5 @@
+#[cfg(feature = "postgres")]
+use std::env;
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -8,6 +10,8 @@ use std::{
 use grid_batch_support::{Authority, AuthorityError, redact_password};
 use thiserror::Error;
 
+#[cfg(feature = "postgres")]
+use super::tls_demand::tls_demand;
 use super::{Dialect, StoreError};
 
 /// The URL of a PostgreSQL or SQLite database.
@@ -83,6 +87,16 @@ pub enum UrlError {
         database: &'static str,
         /// The feature to build with.
         feature: &'static str,
+    },
+    /// The URL, or a variable that libpq reads, demands TLS of a build without it.
+    #[cfg(feature = "postgres")]
+    #[error(
+        "{demand} demands TLS, which this build does not have: install a package of grid-batch, or build with the \
+         feature \"postgres-tls\", which needs the headers of OpenSSL (libssl-dev)"
+    )]
+    WithoutTls {
+        /// The parameter or the variable, with its value.
+        demand: String,
     },
     /// The path of the file is missing.
     #[error("the database URL names no file; expected sqlite://FILE")]
@@ -190,6 +204,11 @@ fn postgres(url: &str, after_scheme: &str) -> Result<DatabaseUrl, UrlError> {
     }
     if authority.rest.contains('#') {
         return Err(UrlError::Authority(AuthorityError::NotEscaped));
+    }
+    if !cfg!(feature = "postgres-tls")
+        && let Some(demand) = tls_demand(parameters, |variable| env::var(variable).ok())
+    {
+        return Err(UrlError::WithoutTls { demand });
     }
     Ok(DatabaseUrl::new(Kind::Postgres(url.to_owned())))
 }
