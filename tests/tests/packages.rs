@@ -75,6 +75,23 @@ fn everyone_builds_with_the_declared_compiler() {
     }
 }
 
+/// A tag of an action can be moved to other code.
+#[test]
+fn actions_of_the_workflow_are_named_by_commit() {
+    for file in [".github/workflows/ci.yml", ".github/actions/part/action.yml"] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let used: Vec<&str> =
+            text.lines().filter_map(|line| line.split_once("uses: ")).map(|it| it.1).collect();
+        assert!(!used.is_empty(), "{file}");
+        for action in used.iter().filter(|action| !action.starts_with("./")) {
+            let commit = action.split_once('@').and_then(|(_, commit)| commit.split(' ').next());
+            let is_commit = commit
+                .is_some_and(|it| it.len() == 40 && it.bytes().all(|b| b.is_ascii_hexdigit()));
+            assert!(is_commit, "{file}: {action}");
+        }
+    }
+}
+
 /// The crates of the workspace, ordered by name.
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))

@@ -205,8 +205,13 @@ fn manifests_fit_their_schemas() {
         root().join("deploy/docker/compose.yaml"),
     );
     succeed(tool("kubernetes-validate").arg("--strict").arg(kubernetes));
-    let schema = ["--builtin-schema", "vendor.compose-spec"];
-    succeed(tool("check-jsonschema").args(schema).arg(compose));
+    for (schema, file) in [
+        ("vendor.compose-spec", compose),
+        ("vendor.github-workflows", root().join(".github/workflows/ci.yml")),
+        ("vendor.github-actions", root().join(".github/actions/part/action.yml")),
+    ] {
+        succeed(tool("check-jsonschema").args(["--builtin-schema", schema]).arg(file));
+    }
 }
 
 /// The settings in the manifests are those of this release.
