@@ -2,7 +2,7 @@
 
 # Run the server with a simulated ledger; arguments go to the demonstration.
 demo *arguments:
-    cargo run --release -- demo {{ arguments }}
+    cargo run -- demo {{ arguments }}
 
 # Run every test; arguments go to the test runner.
 test *arguments:

@@ -62,17 +62,33 @@ fn published_crates_say_what_they_are() {
     }
 }
 
-/// CI reads the version from the manifest; the image names it.
+/// CI reads the version from the manifest.
 #[test]
-fn image_is_built_with_the_declared_compiler() {
+fn everyone_builds_with_the_declared_compiler() {
     let image = fs::read_to_string(root().join("deploy/docker/Dockerfile")).unwrap();
+    let toolchain = fs::read_to_string(root().join("rust-toolchain.toml")).unwrap();
     for package in packages() {
         let version = package["rust_version"].as_str().unwrap();
-        assert!(
-            image.contains(&format!("FROM rust:{version}-")),
-            "{}: {version}",
-            name_of(&package)
-        );
+        let name = name_of(&package);
+        assert!(image.contains(&format!("FROM rust:{version}-")), "{name}: {version}");
+        assert!(toolchain.contains(&format!("channel = \"{version}\"")), "{name}: {version}");
+    }
+}
+
+/// A tag of an action can be moved to other code.
+#[test]
+fn actions_of_the_workflow_are_named_by_commit() {
+    for file in [".github/workflows/ci.yml", ".github/actions/part/action.yml"] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let used: Vec<&str> =
+            text.lines().filter_map(|line| line.split_once("uses: ")).map(|it| it.1).collect();
+        assert!(!used.is_empty(), "{file}");
+        for action in used.iter().filter(|action| !action.starts_with("./")) {
+            let commit = action.split_once('@').and_then(|(_, commit)| commit.split(' ').next());
+            let is_commit = commit
+                .is_some_and(|it| it.len() == 40 && it.bytes().all(|b| b.is_ascii_hexdigit()));
+            assert!(is_commit, "{file}: {action}");
+        }
     }
 }
 

@@ -81,6 +81,38 @@ fn unpacked(directory: &Path) -> PathBuf {
     installed
 }
 
+/// The package of a program at some place, as a user with these variables builds it.
+fn package_by(place: &Path, umask: &str, variables: &[(&str, &str)]) -> Vec<u8> {
+    fs::create_dir_all(place).unwrap();
+    let copied = place.join("grid-batch");
+    fs::copy(program(), &copied).unwrap();
+    let script = format!("umask {umask} && exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh"]).arg(root().join("scripts/package-deb"));
+    command.arg("--binary").arg(copied).arg("--output").arg(place.join("debian"));
+    command.envs([("DPKG_DEB_COMPRESSOR_TYPE", "gzip"), ("DPKG_DEB_COMPRESSOR_LEVEL", "1")]);
+    let made = succeed(command.envs(variables.iter().copied()));
+    fs::read(made.stdout.trim()).unwrap()
+}
+
+#[test]
+fn package_does_not_depend_on_who_builds_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let one = package_by(&place.join("one"), "022", &[("LC_ALL", "C"), ("TZ", "UTC")]);
+    let variables = [
+        ("LC_ALL", "C.UTF-8"),
+        ("TZ", "Asia/Tokyo"),
+        ("HOME", "/nowhere"),
+        ("CARGO_HOME", "/nowhere"),
+        ("COLUMNS", "40"),
+        ("GRID_BATCH_LISTEN", "127.0.0.1:1"),
+    ];
+    let other = package_by(&place.join("an/other"), "077", &variables);
+    // `diffoscope` shows how two packages differ.
+    assert!(one == other, "the packages of {} differ", place.display());
+}
+
 /// Has a program see all files read-only but those of a folder, without privileges, as the unit does.
 fn restricted(program: &Path, state: &Path) -> Command {
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro / && \
@@ -181,8 +213,13 @@ fn manifests_fit_their_schemas() {
         root().join("deploy/docker/compose.yaml"),
     );
     succeed(tool("kubernetes-validate").arg("--strict").arg(kubernetes));
-    let schema = ["--builtin-schema", "vendor.compose-spec"];
-    succeed(tool("check-jsonschema").args(schema).arg(compose));
+    for (schema, file) in [
+        ("vendor.compose-spec", compose),
+        ("vendor.github-workflows", root().join(".github/workflows/ci.yml")),
+        ("vendor.github-actions", root().join(".github/actions/part/action.yml")),
+    ] {
+        succeed(tool("check-jsonschema").args(["--builtin-schema", schema]).arg(file));
+    }
 }
 
 /// The settings in the manifests are those of this release.

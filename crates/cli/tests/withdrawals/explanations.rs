@@ -64,9 +64,13 @@ fn own_price_limit_deadline_and_place_are_told() {
     let place = "The transaction is scheduled: 1 earlier transaction of its account.";
     assert_explained(&server, &behind, &[place, "not below the cap of 0.000000001 gwei", &cancel]);
 
-    let explained = explained_json(&server, &id);
+    // It is submitting while the gate is asked again.
+    let explained = wait_for("the explained transaction is parked", || {
+        let explained = explained_json(&server, &id);
+        (explained["transaction"]["state"] == "parked").then_some(explained)
+    });
     let transaction = &explained["transaction"];
-    assert_eq!((&transaction["id"], &transaction["state"]), (&json!(id), &json!("parked")));
+    assert_eq!(transaction["id"], json!(id));
     assert_eq!(transaction["deadline"], "2100-01-01T00:00:00.000000Z");
     assert!(explained["withdrawal"].is_null(), "{explained}");
     assert_eq!(explained["actions"][0]["transaction_id"], json!(id));
@@ -137,9 +141,7 @@ fn missing_nonces_are_told() {
     harness.anvil.rpc("anvil_setNonce", json!([admin, "0x64"])).unwrap();
     let server = harness.serve_calls(&[]);
     let id = send(&server, json!({}));
-    wait_for_state(&server, &id, "parked");
-    let explained = explained_json(&server, &id)["text"].to_string();
-    assert!(explained.contains("no node shows the transaction with nonce 99"), "{explained}");
+    assert_explained(&server, &id, &["no node shows the transaction with nonce 99"]);
 }
 
 /// Operators stop a transaction by its batch, and decide about it by itself.

@@ -19,7 +19,7 @@ on_both! {
 }
 
 const FEW: u64 = 1_000;
-const MANY: u64 = 50_000;
+const MANY: u64 = 10_000;
 
 /// The first batch has dependents, and the next one is invalid and stops others.
 const FIRST: u64 = 1;
