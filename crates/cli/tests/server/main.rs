@@ -75,6 +75,7 @@ mod start_failures;
 mod stopped_sending;
 mod strategy_speed;
 mod submission_outcomes;
+mod systemd;
 mod threads;
 mod tls;
 mod tokens;

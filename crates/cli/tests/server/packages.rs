@@ -23,7 +23,7 @@ fn root() -> PathBuf {
 
 /// Runs a program, which must succeed.
 #[track_caller]
-fn succeed(command: &mut Command) -> ProcessOutput {
+pub fn succeed(command: &mut Command) -> ProcessOutput {
     let program = command.get_program();
     let is_installed = Path::new(program).is_absolute()
         || env::split_paths(&env::var_os("PATH").unwrap()).any(|it| it.join(program).exists());
@@ -55,21 +55,26 @@ fn tool(name: &str) -> Command {
     Command::new(folder.join("bin").join(name))
 }
 
-/// The package, unpacked, with a program that is built for tests.
-fn unpacked(directory: &Path) -> PathBuf {
+/// The package, with a program that is built for tests.
+pub fn built_package(directory: &Path) -> PathBuf {
     let output = directory.join("debian").display().to_string();
     let made = succeed(
         Command::new(root().join("scripts/package-deb"))
             .args(["--binary", program(), "--output", &output])
             .envs([("DPKG_DEB_COMPRESSOR_TYPE", "gzip"), ("DPKG_DEB_COMPRESSOR_LEVEL", "1")]),
     );
-    let package = made.stdout.trim();
-    let described = succeed(Command::new("dpkg-deb").args(["--info", package])).stdout;
+    PathBuf::from(made.stdout.trim())
+}
+
+/// The package, unpacked.
+fn unpacked(directory: &Path) -> PathBuf {
+    let package = built_package(directory);
+    let described = succeed(Command::new("dpkg-deb").arg("--info").arg(&package)).stdout;
     for text in ["Package: grid-batch", "Depends: libc6", "conffiles", "postinst"] {
         assert!(described.contains(text), "{text}: {described}");
     }
     let installed = directory.join("installed");
-    succeed(Command::new("dpkg-deb").args(["--extract", package]).arg(&installed));
+    succeed(Command::new("dpkg-deb").arg("--extract").args([&package, &installed]));
     installed
 }
 

@@ -4,7 +4,7 @@
 //! earlier releases. `GRID_BATCH_TEST_RECORD_RELEASE=NAME` adds those of this release.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -30,6 +30,9 @@ use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 /// The folders of the recorded databases, one for each release.
 const RELEASES: &str = "tests/releases";
+
+/// Where it is recorded which migrations have run.
+const RECORD: &str = "grid_batch_migrations";
 
 /// Where releases up to 2026-11-27 record the migrations that have run.
 const EARLIER_RECORD: &str = "__diesel_schema_migrations";
@@ -156,6 +159,67 @@ impl Database {
         rows.unwrap().into_iter().map(|row| row.text).collect()
     }
 
+    fn execute(&self, statements: &str) {
+        match self {
+            Self::Sqlite(file) => open_file(file).batch_execute(statements).unwrap(),
+            Self::Postgres(database) => {
+                let mut connection = PgConnection::establish(database.url()).unwrap();
+                connection.batch_execute(statements).unwrap();
+            }
+        }
+    }
+
+    /// All columns, indexes and functions.
+    fn objects(&self) -> Vec<String> {
+        const OF_SQLITE: &str =
+            "select m.name || '.' || c.name || ' ' || c.type || ' ' || c.\"notnull\" as text
+            from sqlite_master m, pragma_table_info(m.name) c where m.type = 'table'
+            union all select 'index ' || name from sqlite_master where type = 'index'";
+        const OF_POSTGRES: &str = "select table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable
+                as text
+            from information_schema.columns where table_schema = current_schema()
+            union all select 'index ' || indexname from pg_indexes where schemaname = current_schema()
+            union all select 'function ' || routine_name from information_schema.routines
+            where routine_schema = current_schema()";
+        let rows: QueryResult<Vec<TextRow>> = match self {
+            Self::Sqlite(file) => sql_query(OF_SQLITE).load(&mut open_file(file)),
+            Self::Postgres(database) => {
+                sql_query(OF_POSTGRES).load(&mut PgConnection::establish(database.url()).unwrap())
+            }
+        };
+        let mut texts: Vec<String> = rows.unwrap().into_iter().map(|row| row.text).collect();
+        texts.sort();
+        texts
+    }
+
+    /// Brings the schema back to that of the release that knows only these migrations, by the rules of the manual.
+    fn roll_back(&self, kind: &str, known: &BTreeSet<String>) {
+        for (version, folder) in migrations(kind).into_iter().rev() {
+            if known.contains(&version) {
+                continue;
+            }
+            self.execute(&fs::read_to_string(folder.join("down.sql")).unwrap());
+            for table in self.records() {
+                self.execute(&format!("delete from {table} where version like '{version}%'"));
+            }
+        }
+    }
+
+    /// Where it is recorded which migrations have run.
+    fn records(&self) -> Vec<&'static str> {
+        let objects = self.objects();
+        let exists = |table: &&str| objects.iter().any(|it| it.starts_with(&format!("{table}.")));
+        [RECORD, EARLIER_RECORD].into_iter().filter(exists).collect()
+    }
+
+    /// The migrations that have run, without their parts, which an earlier release does not record.
+    fn known(&self) -> BTreeSet<String> {
+        let mut versions: BTreeSet<String> =
+            self.records().into_iter().flat_map(|table| self.versions(table)).collect();
+        versions.retain(|version| !version.contains('_'));
+        versions
+    }
+
     /// The batches, in their order, before the upgrade.
     fn batches(&self) -> Vec<RecordedBatch> {
         let select = |id: &str| {
@@ -183,6 +247,17 @@ struct RecordedBatch {
     /// How it has ended, if it has.
     #[diesel(sql_type = Nullable<Text>)]
     ended: Option<String>,
+}
+
+/// The migrations of this release, with their folders, in their order.
+fn migrations(kind: &str) -> BTreeMap<String, PathBuf> {
+    let entries = fs::read_dir(Path::new("../../migrations").join(kind)).unwrap();
+    let folders = entries.map(|entry| entry.unwrap().path());
+    let version = |folder: &PathBuf| {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        name.split('_').next().unwrap().replace('-', "")
+    };
+    folders.map(|folder| (version(&folder), folder)).collect()
 }
 
 fn open_file(file: &Path) -> SqliteConnection {
@@ -259,6 +334,38 @@ fn restore_to_postgres(url: &str, dump: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Upgrades the database of an earlier release, sends a batch, and brings the schema back. Returns the batch.
+fn upgrade_and_roll_back(
+    schedule: Schedule,
+    kind: &str,
+    database: &Database,
+    harness: &BatchHarness,
+) -> SignedBatch {
+    let check = || harness.run_command(&["migrate", "--check"]);
+    let (mut objects, known) = (database.objects(), database.known());
+    let older = check();
+    assert_eq!(older.exit_code, Some(1), "{older:?}");
+    assert!(older.stdout.contains("`grid-batch migrate` brings it to"), "{older:?}");
+    let server = schedule.serve(harness);
+    let current = check();
+    assert_eq!(current.exit_code, Some(0), "{current:?}");
+    let batch = signed_batch(harness.services.last().unwrap(), 20);
+    server.submit(std::slice::from_ref(&batch));
+    let path = format!("/v1/batches/{}?wait=60", batch.batch_id);
+    assert_eq!(server.get(&path)["state"], "committed");
+    server.process.kill();
+    database.roll_back(kind, &known);
+    // Releases up to 2026-11-27 ignore this table.
+    let mut rolled_back = database.objects();
+    for objects in [&mut objects, &mut rolled_back] {
+        objects.retain(|object| !object.contains(RECORD));
+    }
+    assert_eq!(rolled_back, objects, "{kind}");
+    assert_eq!(database.known(), known);
+    assert_eq!(check().stdout, older.stdout);
+    batch
+}
+
 /// Restores a recorded database, starts this release with it, and waits until every batch has ended.
 fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
     let harness = schedule.harness();
@@ -266,6 +373,8 @@ fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
     database.restore(dump);
     let harness = harness.with_database(&database.url());
     let recorded = database.batches();
+    let is_earlier = migrations(kind).len() > database.known().len();
+    let sent = is_earlier.then(|| upgrade_and_roll_back(schedule, kind, &database, &harness));
     let server = schedule.serve(&harness);
     let service = harness.services[0].as_str();
     let held = signed_batch(service, 13).batch_id.to_string();
@@ -294,7 +403,8 @@ fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
         (batch.service_id.parse().unwrap(), batch.batch_id.parse().unwrap())
     };
     let mut promised: Vec<_> = open.iter().map(key).collect();
-    promised.push((missing.service_id.clone(), missing.batch_id));
+    promised
+        .extend([Some(missing), sent].into_iter().flatten().map(|it| (it.service_id, it.batch_id)));
     let executed: BTreeSet<ItemId> = harness.ledger.record().iter().map(|it| it.batch_id).collect();
     let expected: BTreeSet<ItemId> = promised.iter().map(|(_, batch_id)| *batch_id).collect();
     assert_eq!(executed, expected, "nothing that had ended was sent again");
@@ -311,7 +421,7 @@ fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
     server.stop();
     if dump.contains(EARLIER_RECORD) {
         // Releases that read this table start beside this one if it has the migrations that they know.
-        let mut own = database.versions("grid_batch_migrations");
+        let mut own = database.versions(RECORD);
         // They do not know parts of migrations.
         own.retain(|version| !version.contains('_'));
         assert_eq!(database.versions(EARLIER_RECORD), own);
