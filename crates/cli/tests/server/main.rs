@@ -22,6 +22,7 @@ mod demo_output;
 mod demo_restarts;
 mod described_interface;
 mod drop_in;
+mod earlier_program;
 mod earlier_transactions;
 mod equal_json;
 mod event_streams;
