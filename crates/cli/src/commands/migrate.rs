@@ -30,9 +30,12 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<ExitCode, Failure> {
         return Ok(if before.is_current() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     Store::open(&config.general.database, config.store_options())?;
-    let SchemaVersion { found, known, .. } = before;
+    let SchemaVersion { found, known, missing, .. } = before;
     print_stdout(match found {
-        Some(found) if found == known => format!("the schema is up to date: {known}"),
+        Some(_) if missing.is_empty() => format!("the schema is up to date: {known}"),
+        Some(found) if found == known => {
+            format!("the schema {known} has {} too", missing.join(", "))
+        }
         Some(found) => format!("the schema was {found} and is {known}"),
         None => format!("the tables are created; the schema is {known}"),
     });
@@ -44,18 +47,24 @@ pub(super) fn version(config: &Config) -> Result<SchemaVersion, Failure> {
 }
 
 pub(super) fn describe(version: &SchemaVersion) -> String {
-    let SchemaVersion { found, known, differences } = version;
-    match found {
-        Some(_) if !differences.is_empty() => format!(
+    let SchemaVersion { found, known, later, missing, differences } = version;
+    let Some(found) = found else {
+        return format!("there are no tables; `grid-batch migrate` creates those of {known}");
+    };
+    if let Some(later) = later {
+        format!("the schema {later} is of a later release; this one knows {known}")
+    } else if !missing.is_empty() && found == known {
+        let missing = missing.join(", ");
+        format!("the schema is {found} without {missing}; `grid-batch migrate` adds these")
+    } else if !missing.is_empty() {
+        format!("the schema is {found}; `grid-batch migrate` brings it to {known}")
+    } else if differences.is_empty() {
+        format!("the schema is up to date: {known}")
+    } else {
+        format!(
             "the tables were made by an earlier build, and this release cannot upgrade them, although the version \
              is {known}: {}. Let that build finish the open batches, and start this release with an empty database",
             differences.join("; ")
-        ),
-        Some(found) if found == known => format!("the schema is up to date: {known}"),
-        Some(found) if found > known => {
-            format!("the schema {found} is of a later release; this one knows {known}")
-        }
-        Some(found) => format!("the schema is {found}; `grid-batch migrate` brings it to {known}"),
-        None => format!("there are no tables; `grid-batch migrate` creates those of {known}"),
+        )
     }
 }

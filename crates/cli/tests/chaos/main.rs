@@ -52,7 +52,7 @@ use std::{
 };
 
 use grid_batch_core::queue::StrategyKind;
-use grid_batch_test_support::{instance::Instance, process::Binary, wait::wait_until};
+use grid_batch_test_support::{instance::Instance, process::Binary};
 
 use clients::{CLIENTS, Promise};
 use harness::ChaosHarness;
@@ -88,10 +88,13 @@ fn run_on_sawtooth(strategy: StrategyKind) {
 
 fn run_chaos(harness: &ChaosHarness, parameters: Parameters) {
     println!("{parameters:?}, logs in {}", harness.path().display());
+    // Before this release opens the database: an earlier one would not start any more.
+    let first = (0..harness.slots.len()).map(|slot| faults::instances::start_first(harness, slot));
+    let first: Vec<Instance> = first.collect();
     let (promises, instances) = scope(|scope| {
         let _end_operator = RequestOnDrop(&harness.stop_operator);
         scope.spawn(|| operator::decide_held_batches(harness));
-        let (promises, instances) = run_faults(harness, parameters);
+        let (promises, instances) = run_faults(harness, parameters, first);
         audit::wait_until_all_ended(&audit::open_store(harness), promises.len());
         (promises, instances)
     });
@@ -102,14 +105,19 @@ fn run_chaos(harness: &ChaosHarness, parameters: Parameters) {
 }
 
 /// Runs clients and faults for the run time. Returns what was promised, and instances that serve.
-fn run_faults(harness: &ChaosHarness, parameters: Parameters) -> (Vec<Promise>, Vec<Instance>) {
+fn run_faults(
+    harness: &ChaosHarness,
+    parameters: Parameters,
+    first: Vec<Instance>,
+) -> (Vec<Promise>, Vec<Instance>) {
     let random = |stream| SeededRandom::new(parameters.seed, stream);
     scope(|scope| {
         let _end_faults = RequestOnDrop(&harness.stop_faults);
-        let instances = spawn_each(scope, harness.slots.len(), |slot| {
-            faults::instances::run(harness, slot, random(100 + slot as u64))
-        });
-        wait_for_first_instance(harness);
+        let run = |(slot, instance)| {
+            let random = random(100 + slot as u64);
+            scope.spawn(move || faults::instances::run(harness, slot, random, instance))
+        };
+        let instances: Vec<_> = first.into_iter().enumerate().map(run).collect();
         let clients = spawn_each(scope, CLIENTS, |client| {
             clients::submit(harness, client, random(200 + client as u64), parameters.seed)
         });
@@ -140,12 +148,6 @@ fn spawn_each<'scope, T: Send + 'scope>(
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-}
-
-/// The first instance creates the tables, which the database faults need.
-fn wait_for_first_instance(harness: &ChaosHarness) {
-    let is_serving = || harness.addresses.lock().unwrap().iter().any(Option::is_some);
-    wait_until("an instance serves", is_serving);
 }
 
 fn assert_promises_kept(harness: &ChaosHarness, promises: &[Promise], parameters: Parameters) {

@@ -97,5 +97,9 @@ fn instance_goes_on_beside_one_of_the_next_release() {
     let refused = TestProcess::spawn(group.harness.command(&flags)).wait();
     assert_ne!(refused.exit_code, Some(0), "{refused:?}");
     assert!(refused.stderr.contains("29991231000000"), "{refused:?}");
+    // `migrate --check`, by which the page decides about a rollback, says the same.
+    let checked = group.harness.run_command(&["migrate", "--check"]);
+    assert_eq!(checked.exit_code, Some(1), "{checked:?}");
+    assert!(checked.stdout.contains("29991231000000 is of a later release"), "{checked:?}");
     first.stop();
 }

@@ -2,7 +2,7 @@ use std::{
     collections::BTreeMap,
     fs::{self, Permissions},
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -267,6 +267,28 @@ fn count(store: &Store, filter: &BatchFilter) -> usize {
     usize::try_from(store.count(filter).unwrap()).unwrap()
 }
 
+fn post_list(address: SocketAddr, batches: &[SignedBatch]) -> io::Result<Response> {
+    let path = format!("/batches?service_id={}", batches[0].service_id);
+    let headers = ["content-type: application/octet-stream"];
+    send(address, &request("POST", &path, &headers, &encode_batch_list(batches)))
+}
+
+/// Posts one list until it is accepted, also while no server listens.
+pub fn submit_list(address: SocketAddr, batches: &[SignedBatch]) {
+    let rejection = wait_for("the batches are accepted", || match post_list(address, batches) {
+        Ok(response) if response.status == 202 => Some(None),
+        Ok(response) if matches!(response.status, 429 | 503) => None,
+        Ok(response) => Some(Some(response)),
+        Err(_) => None,
+    });
+    assert!(rejection.is_none(), "{rejection:?}");
+}
+
+/// An address at which nothing listens now.
+pub fn unused_address() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
 impl BatchServer {
     /// Starts a server and waits until it listens.
     pub fn start(command: Command) -> Self {
@@ -308,9 +330,7 @@ impl BatchServer {
 
     /// Posts one list with batches of one service.
     pub fn post(&self, batches: &[SignedBatch]) -> io::Result<Response> {
-        let path = format!("/batches?service_id={}", batches[0].service_id);
-        let headers = ["content-type: application/octet-stream"];
-        send(self.address, &request("POST", &path, &headers, &encode_batch_list(batches)))
+        post_list(self.address, batches)
     }
 
     /// Posts batches, one list for each service, and repeats each request until it is accepted.
@@ -319,17 +339,7 @@ impl BatchServer {
         for batch in batches {
             lists.entry(&batch.service_id).or_default().push(batch.clone());
         }
-        lists.values().for_each(|list| self.submit_list(list));
-    }
-
-    fn submit_list(&self, batches: &[SignedBatch]) {
-        let rejection = wait_for("the batches are accepted", || match self.post(batches) {
-            Ok(response) if response.status == 202 => Some(None),
-            Ok(response) if matches!(response.status, 429 | 503) => None,
-            Ok(response) => Some(Some(response)),
-            Err(_) => None,
-        });
-        assert!(rejection.is_none(), "{rejection:?}");
+        lists.values().for_each(|list| submit_list(self.address, list));
     }
 
     /// Sends a signal that stops the server, `TERM` or `INT`, and waits until it has ended.

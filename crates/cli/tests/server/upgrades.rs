@@ -4,7 +4,7 @@
 //! earlier releases. `GRID_BATCH_TEST_RECORD_RELEASE=NAME` adds those of this release.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -21,7 +21,7 @@ use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_ledger_sim::{Fault, When};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_test_support::{
-    batches::{SignedBatch, depending_batch, signed_batch, signed_batches},
+    batches::{SignedBatch, batch_ids, depending_batch, signed_batch, signed_batches},
     wait::wait_until,
 };
 use serde_json::json;
@@ -30,6 +30,9 @@ use crate::harness::{BatchHarness, BatchServer, count_in_state};
 
 /// The folders of the recorded databases, one for each release.
 const RELEASES: &str = "tests/releases";
+
+/// Where it is recorded which migrations have run.
+const RECORD: &str = "grid_batch_migrations";
 
 /// Where releases up to 2026-11-27 record the migrations that have run.
 const EARLIER_RECORD: &str = "__diesel_schema_migrations";
@@ -107,7 +110,7 @@ impl Schedule {
 }
 
 /// A database of a test: a file of SQLite, or a database of a PostgreSQL server.
-enum Database {
+pub enum Database {
     Sqlite(PathBuf),
     Postgres(TestDatabase),
 }
@@ -115,14 +118,14 @@ enum Database {
 impl Database {
     const KINDS: [&str; 2] = ["sqlite", "postgres"];
 
-    fn create(kind: &str, folder: &Path) -> Self {
+    pub fn create(kind: &str, folder: &Path) -> Self {
         match kind {
             "sqlite" => Self::Sqlite(folder.join("recorded.db")),
             _ => Self::Postgres(TestDatabase::create()),
         }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         match self {
             Self::Sqlite(file) => format!("sqlite://{}", file.display()),
             Self::Postgres(database) => database.url().to_owned(),
@@ -156,6 +159,67 @@ impl Database {
         rows.unwrap().into_iter().map(|row| row.text).collect()
     }
 
+    fn execute(&self, statements: &str) {
+        match self {
+            Self::Sqlite(file) => open_file(file).batch_execute(statements).unwrap(),
+            Self::Postgres(database) => {
+                let mut connection = PgConnection::establish(database.url()).unwrap();
+                connection.batch_execute(statements).unwrap();
+            }
+        }
+    }
+
+    /// All columns, indexes and functions.
+    fn objects(&self) -> Vec<String> {
+        const OF_SQLITE: &str =
+            "select m.name || '.' || c.name || ' ' || c.type || ' ' || c.\"notnull\" as text
+            from sqlite_master m, pragma_table_info(m.name) c where m.type = 'table'
+            union all select 'index ' || name from sqlite_master where type = 'index'";
+        const OF_POSTGRES: &str = "select table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable
+                as text
+            from information_schema.columns where table_schema = current_schema()
+            union all select 'index ' || indexname from pg_indexes where schemaname = current_schema()
+            union all select 'function ' || routine_name from information_schema.routines
+            where routine_schema = current_schema()";
+        let rows: QueryResult<Vec<TextRow>> = match self {
+            Self::Sqlite(file) => sql_query(OF_SQLITE).load(&mut open_file(file)),
+            Self::Postgres(database) => {
+                sql_query(OF_POSTGRES).load(&mut PgConnection::establish(database.url()).unwrap())
+            }
+        };
+        let mut texts: Vec<String> = rows.unwrap().into_iter().map(|row| row.text).collect();
+        texts.sort();
+        texts
+    }
+
+    /// Brings the schema back to that of the release that knows only these migrations, by the rules of the manual.
+    pub fn roll_back(&self, kind: &str, known: &BTreeSet<String>) {
+        for (version, folder) in migrations(kind).into_iter().rev() {
+            if known.contains(&version) {
+                continue;
+            }
+            self.execute(&fs::read_to_string(folder.join("down.sql")).unwrap());
+            for table in self.records() {
+                self.execute(&format!("delete from {table} where version like '{version}%'"));
+            }
+        }
+    }
+
+    /// Where it is recorded which migrations have run.
+    fn records(&self) -> Vec<&'static str> {
+        let objects = self.objects();
+        let exists = |table: &&str| objects.iter().any(|it| it.starts_with(&format!("{table}.")));
+        [RECORD, EARLIER_RECORD].into_iter().filter(exists).collect()
+    }
+
+    /// The migrations that have run, without their parts, which an earlier release does not record.
+    pub fn known(&self) -> BTreeSet<String> {
+        let mut versions: BTreeSet<String> =
+            self.records().into_iter().flat_map(|table| self.versions(table)).collect();
+        versions.retain(|version| !version.contains('_'));
+        versions
+    }
+
     /// The batches, in their order, before the upgrade.
     fn batches(&self) -> Vec<RecordedBatch> {
         let select = |id: &str| {
@@ -183,6 +247,17 @@ struct RecordedBatch {
     /// How it has ended, if it has.
     #[diesel(sql_type = Nullable<Text>)]
     ended: Option<String>,
+}
+
+/// The migrations of this release, with their folders, in their order.
+fn migrations(kind: &str) -> BTreeMap<String, PathBuf> {
+    let entries = fs::read_dir(Path::new("../../migrations").join(kind)).unwrap();
+    let folders = entries.map(|entry| entry.unwrap().path());
+    let version = |folder: &PathBuf| {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        name.split('_').next().unwrap().replace('-', "")
+    };
+    folders.map(|folder| (version(&folder), folder)).collect()
 }
 
 fn open_file(file: &Path) -> SqliteConnection {
@@ -259,6 +334,37 @@ fn restore_to_postgres(url: &str, dump: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Upgrades the database of an earlier release, sends a batch, and brings the schema back. Returns the batch.
+fn upgrade_and_roll_back(
+    schedule: Schedule,
+    kind: &str,
+    database: &Database,
+    harness: &BatchHarness,
+) -> SignedBatch {
+    let check = || harness.run_command(&["migrate", "--check"]);
+    let (mut objects, known) = (database.objects(), database.known());
+    let older = check();
+    assert_eq!(older.exit_code, Some(1), "{older:?}");
+    assert!(older.stdout.contains("`grid-batch migrate` brings it to"), "{older:?}");
+    let server = schedule.serve(harness);
+    let current = check();
+    assert_eq!(current.exit_code, Some(0), "{current:?}");
+    let batch = signed_batch(harness.services.last().unwrap(), 20);
+    server.submit(std::slice::from_ref(&batch));
+    wait_until("this release has sent a batch", || !harness.ledger.record().is_empty());
+    server.process.kill();
+    database.roll_back(kind, &known);
+    // Releases up to 2026-11-27 ignore this table.
+    let mut rolled_back = database.objects();
+    for objects in [&mut objects, &mut rolled_back] {
+        objects.retain(|object| !object.contains(RECORD));
+    }
+    assert_eq!(rolled_back, objects, "{kind}");
+    assert_eq!(database.known(), known);
+    assert_eq!(check().stdout, older.stdout);
+    batch
+}
+
 /// Restores a recorded database, starts this release with it, and waits until every batch has ended.
 fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
     let harness = schedule.harness();
@@ -266,6 +372,11 @@ fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
     database.restore(dump);
     let harness = harness.with_database(&database.url());
     let recorded = database.batches();
+    let is_earlier = migrations(kind).len() > database.known().len();
+    let mut sent = Vec::new();
+    if is_earlier {
+        sent.push(upgrade_and_roll_back(schedule, kind, &database, &harness));
+    }
     let server = schedule.serve(&harness);
     let service = harness.services[0].as_str();
     let held = signed_batch(service, 13).batch_id.to_string();
@@ -273,18 +384,20 @@ fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     let missing = signed_batch(service, MISSING);
     server.submit(std::slice::from_ref(&missing));
+    sent.push(missing);
     let store = harness.store();
     let state = |service_id: &str, batch_id: &str| {
         let path = format!("/v1/batches/{batch_id}?service_id={service_id}");
         server.get(&path)["state"].as_str().unwrap().to_owned()
     };
-    let missing_id = missing.batch_id.to_string();
     let (ended, open): (Vec<_>, Vec<_>) = recorded.iter().partition(|it| it.ended.is_some());
     assert!(ended.len() >= 3 && open.len() == 5, "{} ended, {} open", ended.len(), open.len());
     wait_until("the open batches are committed", || {
         harness.decide_held_batches(&store);
         open.iter().all(|it| state(&it.service_id, &it.batch_id) == "committed")
-            && state(service, &missing_id) == "committed"
+            && sent
+                .iter()
+                .all(|it| state(it.service_id.as_str(), &it.batch_id.to_string()) == "committed")
     });
     for batch in ended {
         let state = state(&batch.service_id, &batch.batch_id);
@@ -294,7 +407,7 @@ fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
         (batch.service_id.parse().unwrap(), batch.batch_id.parse().unwrap())
     };
     let mut promised: Vec<_> = open.iter().map(key).collect();
-    promised.push((missing.service_id.clone(), missing.batch_id));
+    promised.extend(batch_ids(&sent));
     let executed: BTreeSet<ItemId> = harness.ledger.record().iter().map(|it| it.batch_id).collect();
     let expected: BTreeSet<ItemId> = promised.iter().map(|(_, batch_id)| *batch_id).collect();
     assert_eq!(executed, expected, "nothing that had ended was sent again");
@@ -311,7 +424,7 @@ fn assert_goes_on(schedule: Schedule, kind: &str, dump: &str) {
     server.stop();
     if dump.contains(EARLIER_RECORD) {
         // Releases that read this table start beside this one if it has the migrations that they know.
-        let mut own = database.versions("grid_batch_migrations");
+        let mut own = database.versions(RECORD);
         // They do not know parts of migrations.
         own.retain(|version| !version.contains('_'));
         assert_eq!(database.versions(EARLIER_RECORD), own);

@@ -269,34 +269,35 @@ pub struct SchemaVersion {
     pub found: Option<String>,
     /// The latest migration of this release.
     pub known: String,
-    /// Differences from the tables of this release, although the version is the same. They exist if an earlier build
-    /// has created the tables.
+    /// The latest migration that this release does not know, because a later one has run it.
+    pub later: Option<String>,
+    /// What a server or `migrate` would run.
+    pub missing: Vec<String>,
+    /// Differences from the tables of this release, although nothing is missing. They exist if an earlier build has
+    /// created the tables.
     pub differences: Vec<String>,
 }
 
 impl SchemaVersion {
     /// Whether the database has the schema of this release.
     pub fn is_current(&self) -> bool {
-        self.found.as_ref() == Some(&self.known) && self.differences.is_empty()
+        self.later.is_none() && self.missing.is_empty() && self.differences.is_empty()
     }
 }
 
 /// Reads the version of the schema without writing.
 pub(crate) fn schema_version(connection: &mut Connection) -> Result<SchemaVersion, StoreError> {
     let recorded = Recorded::read(connection)?;
-    let (found, known) = (recorded.latest(), recorded.latest_known());
-    let differences = if found.as_ref() == Some(&known) {
-        schema_differences(connection, &installed_parts())?
-    } else {
-        Vec::new()
-    };
-    Ok(SchemaVersion { found, known, differences })
+    let mut version = recorded.version(&installed_parts());
+    if version.is_current() {
+        version.differences = schema_differences(connection, &installed_parts())?;
+    }
+    Ok(version)
 }
 
 /// The version of a database that does not exist yet.
 pub(crate) fn no_schema(dialect: Dialect) -> SchemaVersion {
-    let known = Recorded { steps: steps(dialect), ..Recorded::default() }.latest_known();
-    SchemaVersion { found: None, known, differences: Vec::new() }
+    Recorded { steps: steps(dialect), ..Recorded::default() }.version(&installed_parts())
 }
 
 /// Checks that the database has the schema of this release without writing.
@@ -304,15 +305,16 @@ pub(crate) fn check_schema(
     connection: &mut Connection,
     url: &DatabaseUrl,
 ) -> Result<(), StoreError> {
-    let recorded = Recorded::read(connection)?;
-    let (found, known) = (recorded.latest(), recorded.latest_known());
+    let SchemaVersion { found, known, later, mut missing, differences } =
+        schema_version(connection)?;
     let Some(found) = found else { return Err(StoreError::NoTables { url: url.to_string() }) };
-    if found > known {
-        Err(StoreError::SchemaNewer { found, known })
-    } else if let Some(step) = recorded.missing(&installed_parts()).last() {
-        Err(StoreError::SchemaOlder { found, known: step.version() })
-    } else {
-        expect_objects(connection, &installed_parts())
+    if let Some(found) = later {
+        return Err(StoreError::SchemaNewer { found, known });
+    }
+    match missing.pop() {
+        Some(known) => Err(StoreError::SchemaOlder { found, known }),
+        None if differences.is_empty() => Ok(()),
+        None => Err(StoreError::SchemaDiffers { differences }),
     }
 }
 
@@ -391,6 +393,16 @@ impl Recorded {
         !self.is_to_adopt() && self.unknown().is_empty() && self.missing(parts).is_empty()
     }
 
+    fn version(&self, parts: &[&'static Part]) -> SchemaVersion {
+        SchemaVersion {
+            found: self.latest(),
+            known: self.latest_known(),
+            later: self.unknown().pop(),
+            missing: self.missing(parts).iter().map(|step| step.version()).collect(),
+            differences: Vec::new(),
+        }
+    }
+
     /// The version of the latest migration, without the part.
     fn latest(&self) -> Option<String> {
         let version = self.versions().last()?;
@@ -455,10 +467,16 @@ mod tests {
         };
         migrate_parts(&mut connection, &[]).unwrap();
         assert!(!has(&mut connection).contains(&true));
+        // They are missing; they do not differ.
+        let version = schema_version(&mut connection).unwrap();
+        assert_eq!(version.found.as_ref(), Some(&version.known));
+        assert!(version.missing.iter().any(|it| it.ends_with("_tokens")), "{version:?}");
+        assert!(version.differences.is_empty() && !version.is_current(), "{version:?}");
         for part in &all {
             migrate_parts(&mut connection, &[part]).unwrap();
         }
         assert!(!has(&mut connection).contains(&false));
+        assert!(schema_version(&mut connection).unwrap().is_current());
         // The tables are the same as in a database that had all parts from the start.
         migrate_parts(&mut connection, &all).unwrap();
         // A build without parts ignores their tables.

@@ -31,8 +31,18 @@ enum InstanceFault {
     Stop,
 }
 
+/// Starts the first instance of a slot, which may be of an earlier release.
+pub fn start_first(harness: &ChaosHarness, slot: usize) -> Instance {
+    start(harness, slot, ChaosHarness::first_command)
+}
+
 /// Runs faults on the instances of a slot. Returns an instance that serves.
-pub fn run(harness: &ChaosHarness, slot: usize, mut random: SeededRandom) -> Instance {
+pub fn run(
+    harness: &ChaosHarness,
+    slot: usize,
+    mut random: SeededRandom,
+    mut instance: Instance,
+) -> Instance {
     let all = [
         InstanceFault::Kill,
         InstanceFault::Pause,
@@ -42,7 +52,6 @@ pub fn run(harness: &ChaosHarness, slot: usize, mut random: SeededRandom) -> Ins
     ];
     let first = slot % all.len();
     let mut faults = ShuffledItems::new(&[&all[first..], &all[..first]].concat());
-    let mut instance = start(harness, slot, ChaosHarness::first_command);
     while harness.stop_faults.sleep(random.millis(800..4_000)) {
         let exit_status = instance.exit_status();
         assert_eq!(exit_status, None, "{} ended without a signal", harness.slots[slot].name);
