@@ -6,7 +6,9 @@ use std::{
 };
 
 use bytes::Bytes;
+use grid_batch_core::batches::TraceContext;
 use grid_batch_nodes::NodePool;
+use grid_batch_support::present_trace;
 use reqwest::{Body, Method, Response, Url};
 use tokio::time::{Instant, timeout_at};
 
@@ -63,7 +65,8 @@ impl HttpOptions {
 
 /// Sends requests over kept connections, which clones share, and through the proxies of the environment.
 ///
-/// It does not follow redirects, and does not retry.
+/// Requests for a batch carry its trace (`in_trace` of grid-batch-support). It does not follow redirects, and does not
+/// retry.
 #[derive(Clone)]
 pub struct HttpClient {
     options: HttpOptions,
@@ -196,7 +199,10 @@ impl HttpClient {
         body: Option<Bytes>,
     ) -> Result<(Response, Instant), HttpError> {
         let client = self.connections.client(&url).await?;
-        let request = new_request(&client, method, url, headers, body.map(Body::from))?;
+        let trace = present_trace();
+        let of_trace = trace.iter().flat_map(TraceContext::headers);
+        let headers: Vec<(&str, &str)> = headers.iter().copied().chain(of_trace).collect();
+        let request = new_request(&client, method, url, &headers, body.map(Body::from))?;
         let deadline = Instant::now() + self.options.request_timeout;
         let sent = timeout_at(deadline, client.execute(request)).await;
         let sent = sent.map_err(|_| self.timed_out())?;

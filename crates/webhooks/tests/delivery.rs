@@ -75,6 +75,7 @@ impl Fixture {
             client: None,
             declared_new: false,
             deadline: None,
+            trace: None,
         };
         self.store.add(&[&[batch]]).unwrap().remove(0).unwrap();
     }

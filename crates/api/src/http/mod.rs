@@ -18,6 +18,7 @@ mod request_error;
 mod server_error;
 mod slow_bodies;
 mod states;
+mod trace;
 
 pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use client::{Client, counted_address};
@@ -38,3 +39,4 @@ pub(crate) use query::Query;
 pub(crate) use request_error::RequestError;
 pub(crate) use server_error::{FailureCause, ServerError, random_failed};
 pub(crate) use states::{parse_states, parse_states_of};
+pub(crate) use trace::read_trace;

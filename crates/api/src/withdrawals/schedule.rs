@@ -15,7 +15,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, SawtoothErrors},
+    http::{ApiError, SawtoothErrors, read_trace},
     rate_limits::LimitError,
     withdrawals::{
         Queued, QueuedJson, WithdrawalContext, WithdrawalJson, WithdrawalRequestError,
@@ -74,6 +74,7 @@ pub(crate) async fn post(
         amount,
         idempotency_key,
         call: None,
+        trace: None,
     };
     schedule(&context, &request, withdrawal, UniqueBy::Key).await
 }
@@ -107,6 +108,7 @@ pub(crate) async fn enqueue<J: QueuedJson>(
     withdrawal: Withdrawal,
     unique_by: UniqueBy,
 ) -> Result<Response, ApiError> {
+    let withdrawal = Withdrawal { trace: read_trace(&request.headers), ..withdrawal };
     let (id, service_id) = (withdrawal.id, withdrawal.service_id.clone());
     let rates = &context.api.rates;
     rates.begin_of_service(&service_id)?;
