@@ -194,7 +194,11 @@ struct IntakeParams {
 /// `POST /batches`: answers `202` after the whole list is stored.
 #[utoipa::path(
     post, path = "/batches", tag = "batches", operation_id = "submitBatches", summary = "Submit batches",
-    params(IntakeParams, MarkParams),
+    params(
+        IntakeParams,
+        MarkParams,
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
+    ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized BatchList"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedJson),
@@ -217,6 +221,7 @@ pub(crate) async fn post(
         IntakeParams,
         MarkParams,
         ("Grid-Batch-Label" = Option<String>, Header, description = "The label, as a header"),
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(

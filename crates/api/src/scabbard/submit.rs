@@ -24,6 +24,7 @@ use crate::{
         ("service" = String, Path, description = "The service of the circuit"),
         MarkParams,
         ("Grid-Batch-Label" = Option<String>, Header, description = "The label, as a header"),
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(

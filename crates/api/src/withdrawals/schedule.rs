@@ -43,6 +43,7 @@ pub(crate) struct ScheduleRequest {
     post, path = "/withdrawals", tag = "withdrawals", operation_id = "scheduleWithdrawal", summary = "Schedule a withdrawal",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Marks a repetition of the request"),
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
     ),
     request_body(content = ScheduleRequest, content_type = "application/json"),
     responses(
