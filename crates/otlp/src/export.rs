@@ -153,3 +153,102 @@ fn resource() -> Resource {
     }
     Resource::builder().with_service_name("grid-batch").build()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use grid_batch_core::batches::BatchState;
+    use grid_batch_core::events::EventKind;
+    use grid_batch_core::mocks::MockEventStore;
+    use grid_batch_http::{HttpError, HttpResponse, mocks::MockHttpRequests};
+    use grid_batch_support::Jobs;
+
+    use super::*;
+    use crate::spans::test_history::{PARENT, history};
+
+    fn ended() -> Vec<BatchEvent> {
+        history(&[
+            (EventKind::Accepted, BatchState::New),
+            (EventKind::Submitted, BatchState::Submitting),
+            (EventKind::Answered, BatchState::Pending),
+            (EventKind::Status, BatchState::Committed),
+        ])
+    }
+
+    /// The end of a batch whose history is stored.
+    fn end() -> BatchEvent {
+        ended().pop().unwrap()
+    }
+
+    fn with_trace(parent: Option<&str>) -> BatchEvent {
+        BatchEvent { trace: parent.map(|text| text.parse().unwrap()), ..end() }
+    }
+
+    fn response(status: u16) -> Result<HttpResponse, HttpError> {
+        let body = Ok(b"what the collector says".to_vec());
+        Ok(HttpResponse { status, retry_after: None, body })
+    }
+
+    /// Exports events to a collector with this answer. Returns the result and the number of requests.
+    fn export(
+        events: &[BatchEvent],
+        answer: fn() -> Result<HttpResponse, HttpError>,
+    ) -> (Result<(), String>, usize) {
+        let requests = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&requests);
+        let mut client = MockHttpRequests::new();
+        client.expect_post().returning(move |_, headers, body| {
+            counted.fetch_add(1, Relaxed);
+            assert!(headers.contains(&("content-type".into(), "application/x-protobuf".into())));
+            assert!(!body.is_empty());
+            answer()
+        });
+        let mut store = MockEventStore::new();
+        store.expect_history().returning(|_, _| Ok(Some(ended())));
+        let jobs = Jobs::start().unwrap();
+        let blocking = jobs.blocking().clone();
+        let export = TraceExport::with_client(Arc::new(store), blocking, Arc::new(client)).unwrap();
+        let exported = jobs.handle().block_on(export.receive(events));
+        (exported.map_err(|error| error.to_string()), requests.load(Relaxed))
+    }
+
+    #[test]
+    fn batches_of_recorded_traces_are_exported_together() {
+        let open = ended().swap_remove(2);
+        let not_sampled = PARENT.replace("-01", "-00");
+        let others = [open, with_trace(None), with_trace(Some(&not_sampled))];
+        assert_eq!(export(&others, || response(200)), (Ok(()), 0));
+        let all = [&others[..], &[end(), end()]].concat();
+        assert_eq!(export(&all, || response(202)), (Ok(()), 1));
+    }
+
+    #[test]
+    fn many_batches_are_exported_in_several_requests() {
+        let all = vec![end(); 300];
+        // Each batch has four spans.
+        assert_eq!(export(&all, || response(200)), (Ok(()), 3));
+    }
+
+    #[test]
+    fn failure_names_the_reason_and_the_collector() {
+        for (answer, reason) in [
+            (
+                (|| response(503)) as fn() -> _,
+                "HTTP status 503: what the collector says (at the collector http://localhost:4318)",
+            ),
+            (|| response(401), "HTTP status 401"),
+            (|| Err(HttpError::NotSent("connection refused".to_owned())), "connection refused"),
+        ] {
+            let (exported, requests) = export(&[end()], answer);
+            let error = exported.unwrap_err();
+            assert!(error.contains(reason), "{error}");
+            assert_eq!(requests, 1);
+        }
+    }
+
+    #[test]
+    fn spans_that_the_collector_can_never_accept_are_dropped() {
+        assert_eq!(export(&[end()], || response(400)), (Ok(()), 1));
+    }
+}
