@@ -6,7 +6,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use grid_batch_core::batches::TraceContext;
 use grid_batch_nodes::NodePool;
 use grid_batch_support::present_trace;
 use reqwest::{Body, Method, Response, Url};
@@ -15,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     HttpError, HttpHeaders, HttpResponse, TlsOptions,
     connections::{AllowedAddresses, Connections},
-    request::new_request,
+    request::{header_map, new_request},
     response::retry_after,
     streamed::StreamedResponse,
     url::{HTTP_SCHEMES, origin_of, parse},
@@ -199,10 +198,11 @@ impl HttpClient {
         body: Option<Bytes>,
     ) -> Result<(Response, Instant), HttpError> {
         let client = self.connections.client(&url).await?;
-        let trace = present_trace();
-        let of_trace = trace.iter().flat_map(TraceContext::headers);
-        let headers: Vec<(&str, &str)> = headers.iter().copied().chain(of_trace).collect();
-        let request = new_request(&client, method, url, &headers, body.map(Body::from))?;
+        let mut request = new_request(&client, method, url, headers, body.map(Body::from))?;
+        if let Some(trace) = present_trace() {
+            let headers: Vec<(&str, &str)> = trace.headers().collect();
+            request.headers_mut().extend(header_map(&headers)?);
+        }
         let deadline = Instant::now() + self.options.request_timeout;
         let sent = timeout_at(deadline, client.execute(request)).await;
         let sent = sent.map_err(|_| self.timed_out())?;

@@ -50,7 +50,7 @@ impl SubmissionSender for LedgerSender {
         url: &'a str,
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
-        Box::pin(in_trace(submission.trace(), self.0.send(url, submission)))
+        traced(submission, self.0.send(url, submission))
     }
 
     fn check_node<'a>(
@@ -58,10 +58,20 @@ impl SubmissionSender for LedgerSender {
         url: &'a str,
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(in_trace(submission.trace(), self.0.check_node(url, submission)))
+        traced(submission, self.0.check_node(url, submission))
     }
 
     fn position<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
         self.0.position(url)
+    }
+}
+
+fn traced<'a, T: 'a>(
+    submission: &'a Submission<ServiceId>,
+    work: BoxFuture<'a, T>,
+) -> BoxFuture<'a, T> {
+    match submission.trace() {
+        None => work,
+        trace => Box::pin(in_trace(trace, work)),
     }
 }
