@@ -259,6 +259,7 @@ impl BatchFormat for Lines {
             client: None,
             declared_new: false,
             deadline: Some(Deadline::Height(7)),
+            trace: None,
         };
         let lines = bytes.split(|byte| *byte == b'\n');
         if lines.clone().any(<[u8]>::is_empty) {
