@@ -58,7 +58,7 @@ pub(super) fn add_trace_export(store: &Store) -> Result<(), StoreError> {
     let insert = Statement::new(
         "-- add_trace_export
          insert into webhooks (url, secret, services, kinds, created_at, cursor)
-         select ?, ?, '', ?, ?, ? where not exists (select 1 from webhooks w where w.url = ?)",
+         select ?, ?, '', ?, ?, ? where not exists (select 1 from webhooks where webhooks.url = ?)",
     )
     .text(TRACE_EXPORT)
     .bytes(&[])
