@@ -93,7 +93,7 @@ impl<'t> Ids<'t> {
             span_kind: SpanKind::Consumer,
             events: other_events(&ended.others),
             status: status(ended.last.state == BatchState::Invalid, ended.last),
-            ..self.span("batch", 1, (ended.first.at, ended.last.at), attributes)
+            ..self.span("batch", 1, ended.first.at, ended.last.at, attributes)
         }
     }
 
@@ -110,7 +110,7 @@ impl<'t> Ids<'t> {
         SpanData {
             span_kind: kind,
             status: status(has_failed, end),
-            ..self.span(phase.name(), number, (start, end.at), attributes)
+            ..self.span(phase.name(), number, start, end.at, attributes)
         }
     }
 
@@ -119,7 +119,8 @@ impl<'t> Ids<'t> {
         &self,
         name: &'static str,
         number: usize,
-        (start, end): (Timestamp, Timestamp),
+        start: Timestamp,
+        end: Timestamp,
         attributes: Vec<KeyValue>,
     ) -> SpanData {
         let (id, state) = (self.span_id(name, number), self.state.clone());

@@ -63,28 +63,23 @@ impl<'h> Ended<'h> {
         let end = history.iter().position(|event| event.state.is_terminal())?;
         let (last, first) = (&history[end], history.first()?);
         let mut ended = Self { first, last, steps: Vec::new(), others: Vec::new() };
-        let mut open = (Phase::Queue, first.at);
+        let (mut phase, mut start) = (Phase::Queue, first.at);
         for event in &history[..=end] {
             let next = Phase::of(event.state);
             if event.kind == EventKind::Accepted && next.is_some() {
                 continue;
             }
-            if next == Some(open.0) && event.kind != EventKind::Submitted {
+            if next == Some(phase) && event.kind != EventKind::Submitted {
                 ended.others.push(event);
                 continue;
             }
-            ended.close(open, event, next);
-            open = (next.unwrap_or(open.0), event.at);
+            ended.close(phase, start, event, next);
+            (phase, start) = (next.unwrap_or(phase), event.at);
         }
         Some(ended)
     }
 
-    fn close(
-        &mut self,
-        (phase, start): (Phase, Timestamp),
-        end: &'h BatchEvent,
-        next: Option<Phase>,
-    ) {
+    fn close(&mut self, phase: Phase, start: Timestamp, end: &'h BatchEvent, next: Option<Phase>) {
         let number = self.steps.iter().filter(|step| step.phase == phase).count() + 1;
         let goes_back = phase != Phase::Queue && next == Some(Phase::Queue);
         let has_failed = goes_back || end.state == BatchState::Invalid;
