@@ -278,9 +278,12 @@ fn spans_of_a_waiting_batch_come_at_its_end_after_kills_and_an_outage_of_the_col
     let flags = [("--testing-webhooks-timeout", "2s")];
     let server = collector.serve(&harness, &flags);
     let of_service = |verb: &str| run(&harness, &[verb, "global", "--reason", "a test"]);
+    let batches = signed_batches(&harness.services, 2);
+    // A service can be paused when it has had a batch.
+    server.submit(&batches[..1]);
+    harness.wait_until_all_committed(&batches[..1]);
     of_service("pause");
-    let batches = signed_batches(&harness.services, 1);
-    post(&server, &batches[0], PARENT);
+    post(&server, &batches[1], PARENT);
     server.process.kill();
 
     collector.set_down(true);
