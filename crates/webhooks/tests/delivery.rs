@@ -452,7 +452,7 @@ fn instance_that_exports_no_traces_leaves_them_to_others() {
 }
 
 #[test]
-fn request_carries_the_trace_also_of_a_message_that_is_sent_again() {
+fn message_that_is_sent_again_carries_the_trace() {
     let receiver = WebhookReceiver::start(&["500 No"]);
     let fixture = Fixture::new();
     let id = fixture.create(&receiver);

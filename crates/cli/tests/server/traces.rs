@@ -272,7 +272,7 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 }
 
 #[test]
-fn spans_of_a_waiting_batch_come_at_its_end_after_kills_and_an_outage_of_the_collector() {
+fn spans_come_at_the_end_after_kills_and_an_outage() {
     let harness = BatchHarness::sawtooth();
     let collector = Collector::start();
     let flags = [("--testing-webhooks-timeout", "2s")];
