@@ -22,7 +22,7 @@ drop-in:
 
 # Run the linter on all targets.
 lint:
-    cargo clippy --workspace --all-targets --features grid-batch-core/mocks,grid-batch-http/mocks,grid-batch-submitter/mocks,grid-batch-withdrawals/mocks,grid-batch/evm --locked -- -D warnings
+    cargo clippy --workspace --all-targets --features grid-batch-core/mocks,grid-batch-http/mocks,grid-batch-submitter/mocks,grid-batch-withdrawals/mocks,grid-batch/evm,grid-batch/otlp --locked -- -D warnings
 
 # Format the code.
 fmt:

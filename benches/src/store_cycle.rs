@@ -102,6 +102,7 @@ fn batch(number: usize, services: usize) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }
 

@@ -64,6 +64,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("grid-batch-client", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
+    ("grid-batch-otlp", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     ("grid-batch-webhooks", &["grid-batch-core", "grid-batch-http", "grid-batch-support"]),
     (
         "grid-batch-api",
@@ -98,6 +99,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "grid-batch-ledger-check",
             "grid-batch-monitoring",
             "grid-batch-nodes",
+            "grid-batch-otlp",
             "grid-batch-poller",
             "grid-batch-protocol",
             "grid-batch-queuer",
@@ -211,7 +213,7 @@ fn core_depends_only_on_allowed_packages() {
 
 #[test]
 fn release_package_links_no_demo_and_no_simulator() {
-    let linked = linked(&["--no-default-features", "--features", "sawtooth,scabbard,evm"]);
+    let linked = linked(&["--no-default-features", "--features", "sawtooth,scabbard,evm,otlp"]);
     for package in ["grid-batch-demo", "grid-batch-ledger-sim", "grid-batch-local-chain"] {
         assert!(!linked.contains(package), "a release package must not link {package}");
     }
@@ -237,6 +239,14 @@ fn kms_of_a_cloud_is_linked_only_with_its_feature() {
         for (of, package) in signers {
             assert_eq!(linked.contains(package), of == feature, "{package} with {feature}");
         }
+    }
+}
+
+#[test]
+fn export_of_traces_is_linked_only_with_its_feature() {
+    for (features, is_linked) in [("evm", false), ("evm,otlp", true)] {
+        let linked = linked(&["--no-default-features", "--features", features]);
+        assert_eq!(linked.contains("opentelemetry-otlp"), is_linked, "with {features}");
     }
 }
 

@@ -6,6 +6,7 @@ use grid_batch_tests::sources::{read, source_files, without_tests};
 
 /// The traits without a mock, and why.
 const WITHOUT_MOCK: &[(&str, &str)] = &[
+    ("EventReceiver", "its one method is that of a collector, which tests are"),
     ("Harness", "it is a part of tests"),
     ("Maintenance", "it is tested with the interface of a server and its database"),
     ("ScopeId", "its values are ids, such as `GlobalScopeId`"),

@@ -57,6 +57,7 @@ fn batch(service_number: usize, number: u32) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }
 

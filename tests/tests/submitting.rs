@@ -146,5 +146,6 @@ fn batch(number: u64) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }

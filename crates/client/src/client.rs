@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use grid_batch_core::ItemId;
+use grid_batch_core::batches::TraceContext;
 use grid_batch_core::queries::ItemIdPrefix;
 use grid_batch_http::HttpResponse;
 use serde::de::DeserializeOwned;
@@ -22,6 +23,8 @@ pub struct ClientOptions {
     pub token: Option<String>,
     /// The time limit for a request, in addition to the wait that it asks for.
     pub timeout: Duration,
+    /// The trace that the requests belong to. The server stores it with batches.
+    pub trace: Option<TraceContext>,
 }
 
 impl Default for ClientOptions {
@@ -30,6 +33,7 @@ impl Default for ClientOptions {
             url: "http://127.0.0.1:8080".to_owned(),
             token: None,
             timeout: Duration::from_secs(30),
+            trace: None,
         }
     }
 }

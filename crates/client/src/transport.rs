@@ -1,7 +1,8 @@
 use std::fmt::Display;
 
+use grid_batch_core::batches::TraceContext;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, join};
-use grid_batch_support::redact_url;
+use grid_batch_support::{in_trace, redact_url};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{ClientError, ClientOptions, client::LONGEST_WAIT};
@@ -34,6 +35,7 @@ pub trait Transport: Send + Sync {
 pub(crate) struct HttpTransport {
     url: String,
     authorization: Option<String>,
+    trace: Option<TraceContext>,
     http: HttpClient,
     runtime: Runtime,
 }
@@ -51,6 +53,7 @@ impl HttpTransport {
         Ok(Self {
             url: options.url,
             authorization,
+            trace: options.trace,
             http,
             runtime: runtime.map_err(ClientError::System)?,
         })
@@ -80,11 +83,14 @@ impl Transport for HttpTransport {
         let content_type = content_type.map(|content_type| ("content-type", content_type));
         let key = idempotency_key.map(|key| ("idempotency-key", key));
         let headers: Vec<_> = authorization.chain(content_type).chain(key).collect();
-        let answer = match method {
-            "GET" => self.runtime.block_on(self.http.get(&url, &headers)),
-            "DELETE" => self.runtime.block_on(self.http.delete(&url, &headers)),
-            _ => self.runtime.block_on(self.http.post(&url, &headers, body)),
+        let answer = async {
+            match method {
+                "GET" => self.http.get(&url, &headers).await,
+                "DELETE" => self.http.delete(&url, &headers).await,
+                _ => self.http.post(&url, &headers, body).await,
+            }
         };
+        let answer = self.runtime.block_on(in_trace(self.trace.as_ref(), answer));
         let mut answer = answer.map_err(|error| self.failed(error))?;
         answer.body = Ok(answer.body.map_err(|error| self.failed(error))?);
         Ok(answer)

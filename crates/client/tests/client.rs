@@ -70,6 +70,18 @@ fn list_is_submitted_with_its_service_label_and_token() {
 }
 
 #[test]
+fn requests_carry_the_trace() {
+    let (url, received) = serve(&[&response("202 Accepted", r#"{"data": []}"#)]);
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let trace = Some(format!("{parent} a=1").parse().unwrap());
+    let client = Client::new(ClientOptions { url, trace, ..ClientOptions::default() }).unwrap();
+    client.submit(b"list", None, None, false).unwrap();
+    let head = received.recv().unwrap().head.to_lowercase();
+    assert!(head.contains(&format!("traceparent: {parent}\r\n")), "{head}");
+    assert!(head.contains("tracestate: a=1\r\n"), "{head}");
+}
+
+#[test]
 fn batches_are_said_to_be_new() {
     let (url, received) = serve(&[&response("202 Accepted", r#"{"data": []}"#)]);
     client(url).submit(b"list", Some("a::b"), None, true).unwrap();

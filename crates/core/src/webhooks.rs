@@ -2,9 +2,11 @@
 
 use std::{fmt, time::Duration};
 
+use futures_core::future::BoxFuture;
+
 use thiserror::Error;
 
-use crate::events::{EventCursor, EventFilter};
+use crate::events::{BatchEvent, EventCursor, EventFilter, EventKind};
 use crate::operators::OperatorRequest;
 use crate::{BatchResult, Timestamp};
 
@@ -89,6 +91,27 @@ pub struct NewWebhook {
     pub filter: EventFilter,
 }
 
+/// The URL of the webhook that is the export of traces. Its events go to an [`EventReceiver`] of the instance, not to a URL.
+pub const TRACE_EXPORT: &str = "otlp:";
+
+/// Which events the export of traces gets: all with which a batch can end.
+pub fn trace_export_filter() -> EventFilter {
+    let kinds = [
+        EventKind::Answered,
+        EventKind::Status,
+        EventKind::Evidence,
+        EventKind::Decided,
+        EventKind::DependencyInvalid,
+    ];
+    EventFilter { kinds: kinds.into(), ..EventFilter::default() }
+}
+
+/// Receives events within the process.
+pub trait EventReceiver: Send + Sync {
+    /// Receives the next events, in order. After an error it gets them again.
+    fn receive<'a>(&'a self, events: &'a [BatchEvent]) -> BoxFuture<'a, BatchResult<()>>;
+}
+
 /// A stored webhook, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
@@ -159,6 +182,13 @@ pub struct DueWebhook {
     pub lease: i64,
     /// Whether messages that were given up are to be sent again.
     pub has_failed_again: bool,
+}
+
+impl DueWebhook {
+    /// Whether it is the export of traces.
+    pub fn is_trace_export(&self) -> bool {
+        self.url == TRACE_EXPORT
+    }
 }
 
 /// The right to deliver to a webhook. A result that is stored with an earlier lease changes nothing.
@@ -234,6 +264,9 @@ pub trait WebhookStore: Send + Sync {
         webhook: &NewWebhook,
         request: &OperatorRequest,
     ) -> BatchResult<Option<Webhook>>;
+
+    /// Stores the webhook of the export of traces, unless it is stored. It gets the events that occur afterwards.
+    fn add_trace_export(&self) -> BatchResult<()>;
 
     /// All webhooks, by id.
     fn webhooks(&self) -> BatchResult<Vec<Webhook>>;

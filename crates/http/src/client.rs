@@ -7,13 +7,14 @@ use std::{
 
 use bytes::Bytes;
 use grid_batch_nodes::NodePool;
+use grid_batch_support::present_trace;
 use reqwest::{Body, Method, Response, Url};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
     HttpError, HttpHeaders, HttpResponse, TlsOptions,
     connections::{AllowedAddresses, Connections},
-    request::new_request,
+    request::{header_map, new_request},
     response::retry_after,
     streamed::StreamedResponse,
     url::{HTTP_SCHEMES, origin_of, parse},
@@ -63,7 +64,8 @@ impl HttpOptions {
 
 /// Sends requests over kept connections, which clones share, and through the proxies of the environment.
 ///
-/// It does not follow redirects, and does not retry.
+/// Requests for a batch carry its trace (`in_trace` of grid-batch-support). It does not follow redirects, and does not
+/// retry.
 #[derive(Clone)]
 pub struct HttpClient {
     options: HttpOptions,
@@ -196,7 +198,11 @@ impl HttpClient {
         body: Option<Bytes>,
     ) -> Result<(Response, Instant), HttpError> {
         let client = self.connections.client(&url).await?;
-        let request = new_request(&client, method, url, headers, body.map(Body::from))?;
+        let mut request = new_request(&client, method, url, headers, body.map(Body::from))?;
+        if let Some(trace) = present_trace() {
+            let headers: Vec<(&str, &str)> = trace.headers().collect();
+            request.headers_mut().extend(header_map(&headers)?);
+        }
         let deadline = Instant::now() + self.options.request_timeout;
         let sent = timeout_at(deadline, client.execute(request)).await;
         let sent = sent.map_err(|_| self.timed_out())?;

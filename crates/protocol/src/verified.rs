@@ -61,6 +61,7 @@ impl VerifiedBatch {
             client: None,
             declared_new: false,
             deadline: None,
+            trace: None,
         }
     }
 }

@@ -407,5 +407,6 @@ fn into_submission<S: ScopeId>(batch: BufferedBatch) -> Option<Submission<S>> {
     let attempt_id = taken.attempt_id();
     let bytes = BatchBytes::with_guard(taken.serialized_batch, permit);
     let submission = Submission::new(taken.batch_id.to_string(), scope, bytes);
-    Some(submission.with_attempt_id(attempt_id).with_deadline(taken.deadline))
+    let submission = submission.with_attempt_id(attempt_id).with_deadline(taken.deadline);
+    Some(submission.with_trace(taken.trace))
 }

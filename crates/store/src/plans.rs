@@ -245,6 +245,7 @@ fn new_batch(service_id: ServiceId, number: u64) -> NewBatch {
         client: Some(ClientId::Key(SignerId::from_bytes([2; SignerId::BYTES]))),
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }
 

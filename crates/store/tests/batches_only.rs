@@ -35,6 +35,7 @@ fn batch(number: u8) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }
 

@@ -437,6 +437,7 @@ mod tests {
             epoch: ATTEMPT.epoch,
             serialized_batch: Vec::new(),
             deadline: None,
+            trace: None,
         };
         let table = WorkTable::default();
         table.lock().attempt_taken(&taken, MonotonicTime::default());

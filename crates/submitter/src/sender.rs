@@ -4,6 +4,7 @@ use futures_core::future::BoxFuture;
 use grid_batch_core::batches::LedgerPosition;
 use grid_batch_core::ledger::{Ledger, Submission, SubmissionAnswer};
 use grid_batch_core::{BatchResult, ScopeId, ServiceId};
+use grid_batch_support::in_trace;
 
 /// Sends a batch to a ledger once: an adapter's part of a submission.
 ///
@@ -37,7 +38,7 @@ pub trait SubmissionSender: Send + Sync {
     }
 }
 
-/// A ledger as the sender of a submitter.
+/// A ledger as the sender of a submitter. Its requests about one batch carry the trace of the batch.
 #[derive(Clone)]
 pub struct LedgerSender(pub Arc<dyn Ledger>);
 
@@ -49,7 +50,7 @@ impl SubmissionSender for LedgerSender {
         url: &'a str,
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
-        self.0.send(url, submission)
+        traced(submission, self.0.send(url, submission))
     }
 
     fn check_node<'a>(
@@ -57,10 +58,20 @@ impl SubmissionSender for LedgerSender {
         url: &'a str,
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, Result<(), String>> {
-        self.0.check_node(url, submission)
+        traced(submission, self.0.check_node(url, submission))
     }
 
     fn position<'a>(&'a self, url: &'a str) -> BoxFuture<'a, BatchResult<LedgerPosition>> {
         self.0.position(url)
+    }
+}
+
+fn traced<'a, T: 'a>(
+    submission: &'a Submission<ServiceId>,
+    work: BoxFuture<'a, T>,
+) -> BoxFuture<'a, T> {
+    match submission.trace() {
+        None => work,
+        trace => Box::pin(in_trace(trace, work)),
     }
 }

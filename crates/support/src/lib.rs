@@ -17,6 +17,7 @@ mod service_pattern;
 mod shutdown;
 mod stops;
 mod thread;
+mod trace;
 mod wildcard;
 
 pub use authority::{Authority, AuthorityError};
@@ -39,4 +40,5 @@ pub use service_pattern::{ServicePattern, ServicePatternError};
 pub use shutdown::{Shutdown, ShutdownHandle};
 pub use stops::{StopError, Stops};
 pub use thread::{PeriodicThread, spawn_thread};
+pub use trace::{in_trace, present_trace};
 pub use wildcard::Wildcard;

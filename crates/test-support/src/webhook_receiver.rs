@@ -20,6 +20,8 @@ pub struct ReceivedMessage {
     pub timestamp: String,
     /// The header `webhook-signature`.
     pub signature: String,
+    /// The header `traceparent`, if there is one.
+    pub traceparent: Option<String>,
     /// The body.
     pub body: String,
 }
@@ -96,6 +98,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<ReceivedMessage> {
             "webhook-id" => received.id = value,
             "webhook-timestamp" => received.timestamp = value,
             "webhook-signature" => received.signature = value,
+            "traceparent" => received.traceparent = Some(value),
             "content-length" => length = value.parse().ok()?,
             _ => {}
         }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::events::EventStore;
-use grid_batch_core::webhooks::{DueWebhook, WebhookId, WebhookStore};
+use grid_batch_core::webhooks::{DueWebhook, EventReceiver, WebhookId, WebhookStore};
 use grid_batch_core::{BatchResult, InternalError, Timestamp};
 use grid_batch_http::{HttpClient, HttpOptions, HttpRequests};
 use grid_batch_support::{BlockingPool, Job, Jobs, Shutdown, catch_panic_async};
@@ -34,6 +34,8 @@ pub struct DeliveryParts {
     pub events: Arc<dyn EventStore>,
     /// The webhooks, and what was delivered to them.
     pub webhooks: Arc<dyn WebhookStore>,
+    /// What exports traces, if this instance does so.
+    pub traces: Option<Arc<dyn EventReceiver>>,
 }
 
 /// A job that delivers the events of all webhooks.
@@ -104,10 +106,11 @@ impl Deliverer {
         let mut busy: HashSet<WebhookId> = HashSet::new();
         loop {
             let due = parts.store(|stores| stores.webhooks.due_webhooks()).await;
-            let due = due.unwrap_or_else(|error| {
+            let mut due = due.unwrap_or_else(|error| {
                 warn!(error:%; "cannot read the webhooks");
                 Vec::new()
             });
+            due.retain(|webhook| parts.stores.traces.is_some() || !webhook.is_trace_export());
             let count = u32::try_from(due.len()).unwrap_or(u32::MAX);
             for webhook in due {
                 if busy.insert(webhook.id) {
@@ -156,6 +159,11 @@ impl Parts {
         let _task = self.store_tasks.acquire().await;
         let stores = self.stores.clone();
         self.blocking.ask(move || work(&stores)).await
+    }
+
+    /// What gets the events of the webhook in the place of a URL.
+    pub(crate) fn receiver(&self, webhook: &DueWebhook) -> Option<&dyn EventReceiver> {
+        self.stores.traces.as_deref().filter(|_| webhook.is_trace_export())
     }
 
     /// The present time, for requests and stored times.

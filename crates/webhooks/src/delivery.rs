@@ -1,26 +1,32 @@
 //! The delivery to one webhook, from its position to the end of the feed.
 
 use grid_batch_core::events::{
-    EventCursor, EventFilter, EventPage, EventPosition, EventReadError, PositionedEvent,
+    BatchEvent, EventCursor, EventPage, EventPosition, EventReadError, PositionedEvent,
 };
 use grid_batch_core::webhooks::{DeliveryResult, DueWebhook, Message, WebhookLease};
 use grid_batch_core::{BatchError, BatchResult};
 use log::{debug, warn};
-use tokio::time::Instant;
+use tokio::{select, time::Instant};
 
 use crate::{
     deliverer::Parts,
-    message::message,
+    message::{message, trace_of},
     request::{Sent, send},
 };
 
 /// How many events are read at once, which is also the maximum that is sent before the position is stored.
 const PAGE: usize = 20;
 
+/// The same for the export of traces, which sends a page at once.
+const TRACE_PAGE: usize = 200;
+
+/// How often an export that fails is logged: at the first failure, and after this many more.
+const LOGGED_FAILURES: u32 = 20;
+
 /// Delivers the pending events of a webhook, if there are any and no other instance delivers them.
 pub(crate) async fn deliver(parts: &Parts, webhook: DueWebhook) -> BatchResult<()> {
     let (from, is_old) = parts.scanned.begin(&webhook);
-    let page = read(parts, &webhook.filter, &from).await?;
+    let page = read(parts, &webhook, &from).await?;
     let is_idle = page.is_idle() && !is_old && !webhook.has_failed_again;
     if is_idle {
         parts.scanned.keep(webhook.id, &webhook.cursor, page.page.next);
@@ -53,16 +59,18 @@ impl Read {
 }
 
 /// Reads the next events. If they are no longer kept, reads from the oldest ones that are.
-async fn read(parts: &Parts, filter: &EventFilter, from: &EventCursor) -> BatchResult<Read> {
-    let (filter, from) = (filter.clone(), EventPosition::After(from.clone()));
+async fn read(parts: &Parts, webhook: &DueWebhook, from: &EventCursor) -> BatchResult<Read> {
+    let (filter, from) = (webhook.filter.clone(), EventPosition::After(from.clone()));
+    let count = if webhook.is_trace_export() { TRACE_PAGE } else { PAGE };
     parts
         .store(move |stores| {
             let unusable = |error: EventReadError| BatchError::InternalError(error.to_string());
-            match stores.events.events(&from, &filter, PAGE)? {
+            match stores.events.events(&from, &filter, count)? {
                 Ok(page) => Ok(Read { page, missed: None }),
                 Err(EventReadError::Gone { oldest }) => {
                     let position = EventPosition::After(oldest.clone());
-                    let page = stores.events.events(&position, &filter, PAGE)?.map_err(unusable)?;
+                    let page =
+                        stores.events.events(&position, &filter, count)?.map_err(unusable)?;
                     Ok(Read { page, missed: Some(oldest) })
                 }
                 Err(error) => Err(unusable(error)),
@@ -104,10 +112,8 @@ impl Delivery<'_> {
                     return Ok(());
                 }
             }
-            for event in &page.events {
-                if self.deliver_event(event).await? == Next::Stop {
-                    return Ok(());
-                }
+            if self.deliver_page(&page.events).await? == Next::Stop {
+                return Ok(());
             }
             let is_end = page.events.is_empty() && !page.more;
             self.reached = page.next.clone();
@@ -124,14 +130,53 @@ impl Delivery<'_> {
             if self.parts.shutdown.is_requested() {
                 return Ok(());
             }
-            read_now = read(self.parts, &self.webhook.filter, &page.next).await?;
+            read_now = read(self.parts, &self.webhook, &page.next).await?;
         }
+    }
+
+    async fn deliver_page(&mut self, events: &[PositionedEvent]) -> BatchResult<Next> {
+        if self.webhook.is_trace_export() {
+            return self.export_page(events).await;
+        }
+        for event in events {
+            if self.deliver_event(event).await? == Next::Stop {
+                return Ok(Next::Stop);
+            }
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Exports the traces of batches that ended with these events. A collector that is away delays them.
+    async fn export_page(&mut self, positioned: &[PositionedEvent]) -> BatchResult<Next> {
+        let Some(receiver) = self.parts.receiver(&self.webhook) else { return Ok(Next::Stop) };
+        let events: Vec<BatchEvent> = positioned.iter().map(|it| it.event.clone()).collect();
+        let received = select! {
+            () = self.parts.shutdown.requested() => return Ok(Next::Stop),
+            received = receiver.receive(&events) => received,
+        };
+        let Err(error) = received else {
+            self.attempts = 0;
+            return Ok(Next::GoOn);
+        };
+        if self.attempts.is_multiple_of(LOGGED_FAILURES) {
+            warn!(error:%; "traces are not exported; they are kept and exported later");
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        let delay = self.parts.options.export_delay(self.attempts);
+        let delayed = DeliveryResult::Delayed {
+            cursor: self.reached.clone(),
+            attempts: self.attempts,
+            until: self.parts.time().plus(delay),
+            error: error.to_string(),
+        };
+        self.store(delayed).await?;
+        Ok(Next::Stop)
     }
 
     async fn deliver_event(&mut self, positioned: &PositionedEvent) -> BatchResult<Next> {
         let PositionedEvent { event, cursor } = positioned;
         let message = message(event);
-        match send(self.parts, &self.webhook, &message).await {
+        match send(self.parts, &self.webhook, &message, event.trace.as_ref()).await {
             Sent::Delivered => {
                 self.reached = cursor.clone();
                 self.attempts = 0;
@@ -181,7 +226,9 @@ impl Delivery<'_> {
         let again = self.parts.store(move |stores| stores.webhooks.failed_again(id, PAGE)).await?;
         for failed in again {
             let id = failed.id;
-            let (result, goes_on) = match send(self.parts, &self.webhook, &failed.message).await {
+            let trace = trace_of(&failed.message);
+            let sent = send(self.parts, &self.webhook, &failed.message, trace.as_ref()).await;
+            let (result, goes_on) = match sent {
                 Sent::Delivered => (DeliveryResult::DeliveredAgain(id), true),
                 Sent::Failed { error, .. } => (DeliveryResult::FailedAgain { id, error }, false),
                 Sent::Gone { error } => {

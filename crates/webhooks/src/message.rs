@@ -1,6 +1,7 @@
+use grid_batch_core::batches::TraceContext;
 use grid_batch_core::events::{BatchEvent, EventWithdrawal};
 use grid_batch_core::webhooks::Message;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The message for an event, in the format of Standard Webhooks.
 pub(crate) fn message(event: &BatchEvent) -> Message {
@@ -32,7 +33,16 @@ pub(crate) fn message(event: &BatchEvent) -> Message {
             "transaction_hash": transaction_hash,
         });
     }
+    if let Some(trace) = &event.trace {
+        body["data"]["traceparent"] = json!(trace.traceparent());
+    }
     Message { id: message_id(event), body: body.to_string() }
+}
+
+/// The trace of a message that was given up, without its state.
+pub(crate) fn trace_of(message: &Message) -> Option<TraceContext> {
+    let body: Value = serde_json::from_str(&message.body).ok()?;
+    TraceContext::from_headers(body["data"]["traceparent"].as_str()?, [])
 }
 
 /// The id includes the time, because a restored database assigns the ids of lost events to other events.
@@ -42,12 +52,10 @@ fn message_id(event: &BatchEvent) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use grid_batch_core::batches::BatchState;
     use grid_batch_core::events::{EventId, EventKind};
     use grid_batch_core::{ItemId, Timestamp};
-    use serde_json::Value;
-
-    use super::*;
 
     fn event(group: i64, at: i64) -> BatchEvent {
         BatchEvent {
@@ -61,6 +69,7 @@ mod tests {
             at: Timestamp::from_micros(at),
             instance: None,
             withdrawal: None,
+            trace: None,
         }
     }
 
@@ -73,6 +82,19 @@ mod tests {
         assert_eq!(body["timestamp"], "2020-09-13T12:26:40.000001Z");
         assert_eq!((&body["data"]["id"], &body["data"]["state"]), (&json!("1-2"), &json!("new")));
         assert_eq!(body["data"]["batch_id"], ItemId::from_bytes([7; 64]).to_string());
+    }
+
+    #[test]
+    fn message_names_the_trace_of_the_batch() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let trace = Some(format!("{parent} a=1").parse().unwrap());
+        let with_trace = message(&BatchEvent { trace, ..event(1, 1) });
+        let body: Value = serde_json::from_str(&with_trace.body).unwrap();
+        assert_eq!(body["data"]["traceparent"], parent);
+        assert_eq!(trace_of(&with_trace), Some(parent.parse().unwrap()));
+        let without = message(&event(1, 1));
+        assert!(!without.body.contains("traceparent"));
+        assert_eq!(trace_of(&without), None);
     }
 
     #[test]

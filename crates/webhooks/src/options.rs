@@ -48,6 +48,12 @@ impl DeliveryOptions {
         self.request_timeout.saturating_mul(3)
     }
 
+    /// The same for the export of traces, whose collector has one sender. Nothing is given up, so its delays stay short.
+    pub(crate) fn export_delay(&self, failures: u32) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(60);
+        self.delay(failures).min(LONGEST)
+    }
+
     /// The delay after this many failures. It has jitter, so that webhooks of one receiver do not try again together.
     pub(crate) fn delay(&self, failures: u32) -> Duration {
         let backoff = Backoff { first: self.first_delay, longest: self.longest_delay };

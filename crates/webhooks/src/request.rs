@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use grid_batch_core::batches::TraceContext;
 use grid_batch_core::webhooks::{DueWebhook, Message};
 use tokio::select;
 
@@ -22,8 +23,13 @@ pub(crate) enum Sent {
     Stopped,
 }
 
-/// Sends a message to the receiver of a webhook.
-pub(crate) async fn send(parts: &Parts, webhook: &DueWebhook, message: &Message) -> Sent {
+/// Sends a message to the receiver of a webhook. It carries the trace of its batch.
+pub(crate) async fn send(
+    parts: &Parts,
+    webhook: &DueWebhook,
+    message: &Message,
+    trace: Option<&TraceContext>,
+) -> Sent {
     let Message { id, body } = message;
     let timestamp = parts.time().as_micros() / 1_000_000;
     let signature = sign(&webhook.secret, id, timestamp, body);
@@ -35,6 +41,8 @@ pub(crate) async fn send(parts: &Parts, webhook: &DueWebhook, message: &Message)
         ("webhook-timestamp", &timestamp),
         ("webhook-signature", &signature),
     ];
+    let headers: Vec<(&str, &str)> =
+        headers.into_iter().chain(trace.into_iter().flat_map(TraceContext::headers)).collect();
     let response = select! {
         () = parts.shutdown.requested() => return Sent::Stopped,
         response = parts.client.post(&webhook.url, &headers, body.clone().into()) => response,

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
         mpsc,
     },
@@ -13,14 +13,18 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use grid_batch_core::ItemId;
-use grid_batch_core::batches::{IntakeStore, NewBatch};
-use grid_batch_core::events::{EventFilter, EventKind, EventPage, EventStore};
+use futures_core::future::BoxFuture;
+use grid_batch_core::batches::{BatchState, IntakeStore, NewBatch, TraceContext};
+use grid_batch_core::events::{
+    BatchEvent, EventFilter, EventId, EventKind, EventPage, EventPosition, EventStore,
+    PositionedEvent,
+};
 use grid_batch_core::mocks::MockEventStore;
 use grid_batch_core::operators::OperatorRequest;
 use grid_batch_core::webhooks::{
-    FailedDelivery, NewWebhook, Webhook, WebhookId, WebhookSecret, WebhookStore,
+    EventReceiver, FailedDelivery, NewWebhook, Webhook, WebhookId, WebhookSecret, WebhookStore,
 };
+use grid_batch_core::{BatchError, BatchResult, ItemId};
 use grid_batch_http::{HttpError, HttpResponse, mocks::MockHttpRequests};
 use grid_batch_store::{Store, StoreOptions};
 use grid_batch_test_support::webhook_receiver::{ReceivedMessage, WebhookReceiver};
@@ -56,7 +60,7 @@ impl Fixture {
     }
 
     fn parts(&self) -> DeliveryParts {
-        DeliveryParts { events: self.store.clone(), webhooks: self.store.clone() }
+        DeliveryParts { events: self.store.clone(), webhooks: self.store.clone(), traces: None }
     }
 
     fn deliver(&self, options: DeliveryOptions) -> Job {
@@ -64,6 +68,10 @@ impl Fixture {
     }
 
     fn add(&self, service: &str, number: u8) {
+        self.add_traced(service, number, None);
+    }
+
+    fn add_traced(&self, service: &str, number: u8, trace: Option<TraceContext>) {
         let batch = NewBatch {
             service_id: service.parse().unwrap(),
             batch_id: ItemId::from_bytes([number; 64]),
@@ -75,6 +83,7 @@ impl Fixture {
             client: None,
             declared_new: false,
             deadline: None,
+            trace,
         };
         self.store.add(&[&[batch]]).unwrap().remove(0).unwrap();
     }
@@ -346,7 +355,7 @@ fn shutdown_ends_a_search_without_a_match() {
     let store = &fixture.store;
     let pages = Arc::<AtomicUsize>::default();
     let feed = Arc::new(endless_feed(store, &pages));
-    let parts = DeliveryParts { events: feed, webhooks: store.clone() };
+    let parts = DeliveryParts { events: feed, webhooks: store.clone(), traces: None };
     let running = Deliverer::start(&Jobs::start().unwrap(), parts, options()).unwrap();
     let started = Instant::now();
     while pages.load(Relaxed) < 3 {
@@ -356,4 +365,104 @@ fn shutdown_ends_a_search_without_a_match() {
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || sender.send(running.wait_for_shutdown()));
     ended.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();
+}
+
+/// A collector that fails as often as it is told, and keeps what it receives.
+#[derive(Default)]
+struct TestCollector {
+    failures: AtomicUsize,
+    received: Mutex<Vec<ItemId>>,
+}
+
+impl EventReceiver for TestCollector {
+    fn receive<'a>(&'a self, events: &'a [BatchEvent]) -> BoxFuture<'a, BatchResult<()>> {
+        let fails =
+            self.failures.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        Box::pin(async move {
+            if fails {
+                return Err(BatchError::Unavailable("the collector is away".to_owned()));
+            }
+            self.received.lock().unwrap().extend(events.iter().map(|event| event.batch_id));
+            Ok(())
+        })
+    }
+}
+
+/// A feed with an end of the batch 7 before its latest position.
+fn feed_with_an_end(store: &Arc<Store>) -> MockEventStore {
+    let store = Arc::clone(store);
+    let mut feed = MockEventStore::new();
+    feed.expect_on_events().return_const(());
+    feed.expect_events().returning(move |from, filter, limit| {
+        assert_eq!(limit, 200);
+        let page = EventStore::events(&*store, from, filter, limit)?.unwrap();
+        let is_read = *from == EventPosition::After(page.next.clone());
+        let event = BatchEvent {
+            id: EventId { group: 1, position: 0 },
+            service_id: "a::b".parse().unwrap(),
+            batch_id: ItemId::from_bytes([7; 64]),
+            kind: EventKind::Status,
+            state: BatchState::Committed,
+            attempt: 1,
+            detail: None,
+            at: store.now(),
+            instance: None,
+            withdrawal: None,
+            trace: None,
+        };
+        let end = PositionedEvent { event, cursor: page.next.clone() };
+        let events = if is_read { Vec::new() } else { vec![end] };
+        Ok(Ok(EventPage { events, ..page }))
+    });
+    feed
+}
+
+#[test]
+fn export_of_traces_goes_on_when_the_collector_is_back() {
+    let fixture = Fixture::new();
+    fixture.store.add_trace_export().unwrap();
+    let id = fixture.store.webhooks().unwrap()[0].id;
+    fixture.add("a::b", 1);
+    let collector = Arc::new(TestCollector::default());
+    // More often than an event of a webhook is tried.
+    collector.failures.store(25, Relaxed);
+    let parts = DeliveryParts {
+        events: Arc::new(feed_with_an_end(&fixture.store)),
+        webhooks: fixture.store.clone(),
+        traces: Some(collector.clone()),
+    };
+    let _running = Deliverer::start(&Jobs::start().unwrap(), parts, options()).unwrap();
+    fixture.wait_for_error(id, "the collector is away");
+    fixture.wait_until(id, "the event is received", |webhook| webhook.last_error.is_none());
+    assert_eq!(*collector.received.lock().unwrap(), [ItemId::from_bytes([7; 64])]);
+    assert!(fixture.failed(id).is_empty());
+}
+
+#[test]
+fn instance_that_exports_no_traces_leaves_them_to_others() {
+    let receiver = WebhookReceiver::start(&[]);
+    let fixture = Fixture::new();
+    fixture.store.add_trace_export().unwrap();
+    let before = fixture.store.due_webhooks().unwrap();
+    fixture.create(&receiver);
+    let _running = fixture.deliver(options());
+    fixture.add("a::b", 1);
+    receiver.next();
+    assert_eq!(fixture.store.due_webhooks().unwrap()[..1], before);
+}
+
+#[test]
+fn message_that_is_sent_again_carries_the_trace() {
+    let receiver = WebhookReceiver::start(&["500 No"]);
+    let fixture = Fixture::new();
+    let id = fixture.create(&receiver);
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    fixture.add_traced("a::b", 1, Some(parent.parse().unwrap()));
+    let _running = fixture.deliver(DeliveryOptions { most_attempts: 1, ..options() });
+    assert_eq!(receiver.next().traceparent.as_deref(), Some(parent));
+    fixture.wait_until(id, "it is given up", |webhook| webhook.failed == 1);
+    fixture.store.redeliver(id, None, &OperatorRequest::program()).unwrap();
+    assert_eq!(receiver.next().traceparent.as_deref(), Some(parent));
+    fixture.add("a::b", 2);
+    assert_eq!(receiver.next().traceparent, None);
 }

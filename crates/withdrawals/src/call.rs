@@ -102,6 +102,7 @@ impl Withdrawal {
             amount: call.value.clone(),
             idempotency_key,
             call: Some(call),
+            trace: None,
         }
     }
 }

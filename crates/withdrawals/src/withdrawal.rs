@@ -1,6 +1,7 @@
 use std::{fmt, str::FromStr};
 
 use grid_batch_core::ServiceId;
+use grid_batch_core::batches::TraceContext;
 
 use crate::{Call, RewardId, WithdrawalId};
 
@@ -28,6 +29,8 @@ pub struct Withdrawal {
     pub idempotency_key: Option<String>,
     /// The call, if it is no withdrawal from a pool but another transaction of the account.
     pub call: Option<Call>,
+    /// The trace of the request, for its batch. It is not set in what a store returns.
+    pub trace: Option<TraceContext>,
 }
 
 /// How a withdrawal was requested.

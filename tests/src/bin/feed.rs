@@ -49,6 +49,7 @@ fn batch(number: u64, services: &[ServiceId]) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }
 

@@ -84,6 +84,7 @@ impl Fixture {
             client: None,
             declared_new: false,
             deadline: None,
+            trace: None,
         };
         let batches: Vec<NewBatch> = (first..self.access.len()).map(batch).collect();
         let lists: Vec<&[NewBatch]> = batches.chunks(2).collect();

@@ -1,11 +1,14 @@
 use std::str;
 
 use axum::http::HeaderMap;
-use grid_batch_core::batches::{BatchLabel, BatchLabelError};
+use grid_batch_core::batches::{BatchLabel, BatchLabelError, TraceContext};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::{batches::BatchRequestError, http::ApiError};
+use crate::{
+    batches::BatchRequestError,
+    http::{ApiError, Query, read_trace},
+};
 
 const HEADER: &str = "grid-batch-label";
 
@@ -19,11 +22,23 @@ pub(crate) struct MarkParams {
     pub(crate) new: Option<bool>,
 }
 
+/// What a request says about its batches, in its query and its headers.
+pub(crate) struct BatchMarks {
+    pub(crate) label: Option<BatchLabel>,
+    pub(crate) declared_new: bool,
+    pub(crate) trace: Option<TraceContext>,
+}
+
+impl BatchMarks {
+    pub(crate) fn read(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+        let MarkParams { label, new } = query.some_params()?;
+        let label = read_label(headers, label.as_deref())?;
+        Ok(Self { label, declared_new: new.unwrap_or(false), trace: read_trace(headers) })
+    }
+}
+
 /// The label that a request gives to its batches, in a header or in the query.
-pub(crate) fn read_label(
-    headers: &HeaderMap,
-    in_query: Option<&str>,
-) -> Result<Option<BatchLabel>, ApiError> {
+fn read_label(headers: &HeaderMap, in_query: Option<&str>) -> Result<Option<BatchLabel>, ApiError> {
     let mut label: Option<BatchLabel> = in_query.map(str::parse).transpose()?;
     for value in headers.get_all(HEADER) {
         let text = str::from_utf8(value.as_bytes()).map_err(|_| BatchLabelError)?;

@@ -21,7 +21,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(crate) use error::BatchRequestError;
 pub(crate) use known_waits::KnownWaits;
-pub(crate) use label::{MarkParams, read_label};
+pub(crate) use label::{BatchMarks, MarkParams};
 pub(crate) use named_batch::{BatchParams, NamedBatch};
 pub(crate) use status_query::StatusContext;
 pub(crate) use status_wait::{StatusWait, requested_wait};

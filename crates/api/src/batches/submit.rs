@@ -24,7 +24,7 @@ use crate::{
     batches::{
         BatchRequestError,
         accepted_json::AcceptedListJson,
-        label::{MarkParams, read_label},
+        label::{BatchMarks, MarkParams},
         writer::{ListAnswer, RequestBatches},
     },
     group_commit::{WriteQueue, WriteSlot},
@@ -95,20 +95,19 @@ impl IntakeContext {
         self.api.bodies.read(headers, body, self.api.options.body_limit).await
     }
 
-    /// Checks and stores a list of batches for a service, with a label. Returns their ids.
+    /// Checks and stores a list of batches for a service, with its marks. Returns their ids.
     pub(crate) async fn accept(
         &self,
         caller: &Caller,
         body: RequestBody,
         service_id: ServiceId,
-        label: Option<BatchLabel>,
-        declared_new: bool,
+        marks: BatchMarks,
     ) -> Result<Vec<ItemId>, ApiError> {
         let Self { api, format, checks, received, queue, verifications } = self;
         caller.check(&service_id)?;
         checks.check_key(caller, &service_id, AccessScope::Submit).await?;
         let is_confirmed = checks.check_service(&service_id).await?;
-        checks.check_history(&service_id, declared_new).await?;
+        checks.check_history(&service_id, marks.declared_new).await?;
         api.rates.begin_of_service(&service_id)?;
 
         // Checking signatures is expensive, so what refuses the request comes before that.
@@ -122,9 +121,10 @@ impl IntakeContext {
             if is_small { verify()? } else { run_blocking(verifications, verify).await? };
         let client = caller.client_id();
         for batch in &mut batches {
-            batch.label.clone_from(&label);
+            batch.label.clone_from(&marks.label);
             batch.client = client;
-            batch.declared_new = declared_new;
+            batch.declared_new = marks.declared_new;
+            batch.trace.clone_from(&marks.trace);
             if is_confirmed {
                 // A confirmed service does not count as one that its signer may have made up.
                 batch.signer = None;
@@ -194,7 +194,11 @@ struct IntakeParams {
 /// `POST /batches`: answers `202` after the whole list is stored.
 #[utoipa::path(
     post, path = "/batches", tag = "batches", operation_id = "submitBatches", summary = "Submit batches",
-    params(IntakeParams, MarkParams),
+    params(
+        IntakeParams,
+        MarkParams,
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
+    ),
     request_body(content = inline(Bytes), content_type = "application/octet-stream", description = "A serialized BatchList"),
     responses(
         (status = 202, description = "All batches are stored", body = AcceptedJson),
@@ -217,6 +221,7 @@ pub(crate) async fn post(
         IntakeParams,
         MarkParams,
         ("Grid-Batch-Label" = Option<String>, Header, description = "The label, as a header"),
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
     ),
     request_body(content = inline(Bytes), content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
@@ -249,12 +254,11 @@ async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBat
     let query = Query::parse(request.uri.query())?;
     let IntakeParams { service_id } = query.some_params()?;
     let named_service: Option<ServiceId> = service_id.as_deref().map(str::parse).transpose()?;
-    let MarkParams { label, new } = query.some_params()?;
-    let label = read_label(&request.headers, label.as_deref())?;
+    let marks = BatchMarks::read(&request.headers, &query)?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
     let caller = Caller::of(&request)?;
-    let is_new = new.unwrap_or(false);
-    let ids = context.accept(caller, body, service_id.clone(), label.clone(), is_new).await?;
+    let label = marks.label.clone();
+    let ids = context.accept(caller, body, service_id.clone(), marks).await?;
     Ok(AcceptedBatches { request, ids, service_id, named_service, label })
 }
 

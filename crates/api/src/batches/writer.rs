@@ -105,6 +105,7 @@ mod tests {
             client: None,
             declared_new: false,
             deadline: None,
+            trace: None,
         }
     }
 

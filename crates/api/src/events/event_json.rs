@@ -14,6 +14,10 @@ json_types! {
         attempt: u32 = event.attempt,
         detail: Option<String> = event.detail,
         instance: Option<String> = event.instance,
+        /// The trace of the request that the batch was sent with.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        traceparent: Option<String> =
+            event.trace.as_ref().map(|trace| trace.traceparent().to_owned()),
         #[serde(skip_serializing_if = "Option::is_none")]
         withdrawal: Option<EventWithdrawalJson> =
             event.withdrawal.clone().filter(|it| !it.is_call).map(EventWithdrawalJson::new),

@@ -21,6 +21,7 @@ mod server_error;
 mod slow_bodies;
 mod states;
 mod time;
+mod trace;
 
 pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use bytes::Bytes;
@@ -45,3 +46,4 @@ pub(crate) use request_error::RequestError;
 pub(crate) use server_error::{FailureCause, ServerError, random_failed};
 pub(crate) use states::{parse_states, parse_states_of};
 pub(crate) use time::Time;
+pub(crate) use trace::read_trace;

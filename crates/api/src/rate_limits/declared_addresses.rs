@@ -81,6 +81,7 @@ mod tests {
             client: None,
             declared_new: false,
             deadline: None,
+            trace: None,
         }
     }
 

@@ -95,6 +95,7 @@ async fn pay(
         amount,
         idempotency_key,
         call: None,
+        trace: None,
     };
     schedule(context, &request, withdrawal, unique_by).await
 }

@@ -10,7 +10,7 @@ use grid_batch_core::ItemId;
 use super::{ScabbardContext, ServicePath, protocol_version::check_version};
 use crate::{
     access::Caller,
-    batches::{AcceptedJson, MarkParams, read_label},
+    batches::{AcceptedJson, BatchMarks, MarkParams},
     http::{ApiError, Bytes, Query, ScabbardErrors, batch_content_type, push_ids},
     scabbard::ScabbardRequestError,
 };
@@ -24,6 +24,7 @@ use crate::{
         ("service" = String, Path, description = "The service of the circuit"),
         MarkParams,
         ("Grid-Batch-Label" = Option<String>, Header, description = "The label, as a header"),
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
     ),
     request_body(content = inline(Bytes), content_type = "application/octet-stream", description = "A serialized list of batches"),
     responses(
@@ -41,10 +42,9 @@ pub(super) async fn post(
     check_client(&request.headers)?;
     check_version(&request.headers)?;
     let service_id = context.service_id(&path)?;
-    let MarkParams { label, new } = Query::parse(request.uri.query())?.some_params()?;
-    let (label, is_new) = (read_label(&request.headers, label.as_deref())?, new.unwrap_or(false));
+    let marks = BatchMarks::read(&request.headers, &Query::parse(request.uri.query())?)?;
     let caller = Caller::of(&request)?;
-    let ids = context.intake.accept(caller, body, service_id, label, is_new).await?;
+    let ids = context.intake.accept(caller, body, service_id, marks).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link: link(&path, &ids) })))
 }
 

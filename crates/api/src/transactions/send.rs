@@ -83,6 +83,7 @@ struct PayFields {
     post, path = "/v1/transactions", tag = "transactions", operation_id = "sendTransaction", summary = "Send a transaction of an account",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Marks a repetition of the request"),
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
     ),
     request_body(content = TransactionRequest, content_type = "application/json"),
     responses(

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, SawtoothErrors},
+    http::{ApiError, SawtoothErrors, read_trace},
     rate_limits::LimitError,
     withdrawals::{
         Queued, QueuedJson, WithdrawalContext, WithdrawalJson, WithdrawalRequestError,
@@ -43,6 +43,7 @@ pub(crate) struct ScheduleRequest {
     post, path = "/withdrawals", tag = "withdrawals", operation_id = "scheduleWithdrawal", summary = "Schedule a withdrawal",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Marks a repetition of the request"),
+        ("traceparent" = Option<String>, Header, description = "The trace that the request belongs to"),
     ),
     request_body(content = ScheduleRequest, content_type = "application/json"),
     responses(
@@ -74,6 +75,7 @@ pub(crate) async fn post(
         amount,
         idempotency_key,
         call: None,
+        trace: None,
     };
     schedule(&context, &request, withdrawal, UniqueBy::Key).await
 }
@@ -107,6 +109,7 @@ pub(crate) async fn enqueue<J: QueuedJson>(
     withdrawal: Withdrawal,
     unique_by: UniqueBy,
 ) -> Result<Response, ApiError> {
+    let withdrawal = Withdrawal { trace: read_trace(&request.headers), ..withdrawal };
     let (id, service_id) = (withdrawal.id, withdrawal.service_id.clone());
     let rates = &context.api.rates;
     rates.begin_of_service(&service_id)?;

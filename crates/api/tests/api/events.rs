@@ -279,6 +279,7 @@ fn event() -> PositionedEvent {
         at: Timestamp::from_micros(0),
         instance: None,
         withdrawal: None,
+        trace: None,
     };
     PositionedEvent { event, cursor: "c1".parse().unwrap() }
 }

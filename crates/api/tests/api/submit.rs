@@ -13,7 +13,7 @@ use grid_batch_core::tokens::AccessScope;
 use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_protocol::{BatchList, Limits, Message, SigningKey, TransactFormat};
 use grid_batch_store::{IntakeLimits, Store, StoreOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::test_server::{
     BlockedWriter, TestServer, batch, body, id, same_id_other_bytes, service,
@@ -33,6 +33,23 @@ fn accepted_batches_are_stored_and_linked() {
     assert_eq!(stored[0].progress.state, BatchState::New);
     let bytes = server.store.serialized_batch(&service("global"), &id(&one)).unwrap();
     assert_eq!(bytes, Some(one.encode_to_vec()));
+}
+
+#[test]
+fn trace_of_a_request_is_stored_with_its_batches() {
+    let server = TestServer::with(|builder, store| builder.with_events(store.clone()));
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let post = |path: &str, trace: &str, number| {
+        let headers = ["content-type: application/octet-stream", trace];
+        let response = server.client().request("POST", path, &headers, &body([batch(number)]));
+        assert_eq!(response.status, 202, "{}", response.json());
+    };
+    post("/batches", &format!("traceparent: {parent}"), 1);
+    post("/v1/batches", &format!("traceparent: {parent}"), 2);
+    post("/v1/batches", "traceparent: invalid", 3);
+    let events = server.get("/v1/events").json()["data"].clone();
+    let traces = [0, 1, 2].map(|number| events[number]["traceparent"].clone());
+    assert_eq!(traces, [parent.into(), parent.into(), Value::Null]);
 }
 
 #[test]
@@ -242,6 +259,7 @@ impl BatchFormat for Lines {
             client: None,
             declared_new: false,
             deadline: Some(Deadline::Height(7)),
+            trace: None,
         };
         let lines = bytes.split(|byte| *byte == b'\n');
         if lines.clone().any(<[u8]>::is_empty) {

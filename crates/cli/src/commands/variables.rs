@@ -4,5 +4,9 @@ pub(super) const URL: &str = "GRID_BATCH_URL";
 pub(super) const TOKEN: &str = "GRID_BATCH_TOKEN";
 pub(super) const PROFILE: &str = "GRID_BATCH_PROFILE";
 
-/// All of them.
+/// Of OpenTelemetry.
+pub(super) const TRACEPARENT: &str = "TRACEPARENT";
+pub(super) const TRACESTATE: &str = "TRACESTATE";
+
+/// All that are of grid-batch alone.
 pub(super) const ALL: [&str; 3] = [URL, TOKEN, PROFILE];

@@ -75,6 +75,19 @@ fn batch_is_made_submitted_and_followed_to_its_end() {
 }
 
 #[test]
+fn submitted_batch_belongs_to_the_trace_of_the_environment() {
+    let fixture = Fixture::new();
+    let server = fixture.harness.serve();
+    let (file, _) = fixture.make("a");
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let url = format!("http://{}", server.address);
+    let submit = ["submit", &file, "--wait", "--url", &url];
+    let submitted = fixture.harness.run_command_with(&submit, &[("TRACEPARENT", parent)]);
+    assert_eq!(submitted.exit_code, Some(0), "{submitted:?}");
+    assert_eq!(server.get("/v1/events")["data"][0]["traceparent"], parent);
+}
+
+#[test]
 fn batch_of_json_and_of_flags_is_made() {
     let fixture = Fixture::new();
     let server = fixture.harness.serve();

@@ -84,6 +84,8 @@ mod threads;
 mod tls;
 mod tokens;
 mod top;
+#[cfg(feature = "otlp")]
+mod traces;
 mod tutorial;
 mod unknown_services;
 mod unreadable_names;

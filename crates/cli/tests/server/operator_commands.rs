@@ -74,6 +74,7 @@ impl Batches {
                     client: None,
                     declared_new: false,
                     deadline: None,
+                    trace: None,
                 }
             });
             store.add(&[&list]).unwrap().remove(0).unwrap();

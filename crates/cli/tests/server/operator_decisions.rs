@@ -38,6 +38,7 @@ impl HeldBatch {
             client: None,
             declared_new: false,
             deadline: None,
+            trace: None,
         };
         store.add(&[&[batch]]).unwrap().remove(0).unwrap();
         let claims = ClaimStore::register(store.clone(), ClaimOptions::default()).unwrap();

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::batches::{
-    BatchLabel, ClientId, Deadline, DeclaredAccess, LedgerStatus, Progress, SignerId,
+    BatchLabel, ClientId, Deadline, DeclaredAccess, LedgerStatus, Progress, SignerId, TraceContext,
 };
 use crate::polling::BatchStatus;
 use crate::{ItemId, ServiceId, Timestamp};
@@ -31,6 +31,8 @@ pub struct NewBatch {
     pub declared_new: bool,
     /// When its ledger can no longer apply it, if there is such a time or height.
     pub deadline: Option<Deadline>,
+    /// The trace of the request that it was sent with.
+    pub trace: Option<TraceContext>,
 }
 
 impl NewBatch {
@@ -58,6 +60,7 @@ impl NewBatch {
             client: None,
             declared_new: false,
             deadline: None,
+            trace: None,
         }
     }
 }
@@ -74,6 +77,7 @@ impl fmt::Debug for NewBatch {
             .field("client", &self.client)
             .field("declared_new", &self.declared_new)
             .field("deadline", &self.deadline)
+            .field("trace", &self.trace)
             .finish()
     }
 }

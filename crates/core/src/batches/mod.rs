@@ -13,6 +13,7 @@ mod label;
 mod retention;
 mod signer;
 mod state;
+mod trace_context;
 mod transition;
 
 pub use address_prefix::AddressPrefix;
@@ -32,4 +33,5 @@ pub use retention::MockRetentionStore;
 pub use retention::{Removable, Removed, RetentionCursor, RetentionStore};
 pub use signer::SignerId;
 pub use state::{BatchState, BatchStateError, DltStatus, DltStatusError};
+pub use trace_context::{TraceContext, TraceContextError};
 pub use transition::{Event, LedgerStatus, Progress, TransitionError, transition};

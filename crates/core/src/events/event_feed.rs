@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
 use thiserror::Error;
 
-use crate::batches::{BatchState, Event};
+use crate::batches::{BatchState, Event, TraceContext};
 use crate::{BatchResult, Excerpt, ItemId, ServiceId, Timestamp};
 
 /// What happened to a batch.
@@ -154,6 +154,8 @@ pub struct BatchEvent {
     pub instance: Option<String>,
     /// The withdrawal or call that the batch executes, if any. It is not set in the history of a batch.
     pub withdrawal: Option<EventWithdrawal>,
+    /// The trace of the request that the batch was sent with.
+    pub trace: Option<TraceContext>,
 }
 
 /// What an event says about the withdrawal or call of its batch.

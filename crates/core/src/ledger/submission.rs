@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::batches::{BatchBytes, Deadline};
+use crate::batches::{BatchBytes, Deadline, TraceContext};
 use crate::{Excerpt, Moment, ScopeId};
 
 /// Identifies one attempt to submit a batch.
@@ -24,6 +24,7 @@ pub struct Submission<S: ScopeId> {
     attempt_id: Option<AttemptId>,
     taken_at: Option<Moment>,
     deadline: Option<Deadline>,
+    trace: Option<TraceContext>,
 }
 
 impl<S: ScopeId> Submission<S> {
@@ -37,6 +38,7 @@ impl<S: ScopeId> Submission<S> {
             attempt_id: None,
             taken_at: None,
             deadline: None,
+            trace: None,
         }
     }
 
@@ -56,6 +58,17 @@ impl<S: ScopeId> Submission<S> {
     #[must_use]
     pub fn with_deadline(self, deadline: Option<Deadline>) -> Self {
         Self { deadline, ..self }
+    }
+
+    /// Sets the trace of the request that the batch was sent with.
+    #[must_use]
+    pub fn with_trace(self, trace: Option<TraceContext>) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// The trace of the request that the batch was sent with. Requests about this batch alone carry it.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.trace.as_ref()
     }
 
     /// When its ledger can no longer apply it.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::batches::Deadline;
+use crate::batches::{Deadline, TraceContext};
 use crate::claims::SubmittedBatch;
 use crate::ledger::AttemptId;
 use crate::{BatchResult, ItemId, ServiceId};
@@ -20,6 +20,8 @@ pub struct TakenBatch {
     pub serialized_batch: Vec<u8>,
     /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,
+    /// The trace of the request that it was sent with.
+    pub trace: Option<TraceContext>,
 }
 
 impl TakenBatch {
@@ -27,7 +29,8 @@ impl TakenBatch {
     pub fn without_bytes(attempt: SubmittedBatch) -> Self {
         let SubmittedBatch { service_id, batch_id, attempt_id } = attempt;
         let AttemptId { attempt, epoch } = attempt_id;
-        Self { service_id, batch_id, attempt, epoch, serialized_batch: Vec::new(), deadline: None }
+        let (serialized_batch, deadline, trace) = (Vec::new(), None, None);
+        Self { service_id, batch_id, attempt, epoch, serialized_batch, deadline, trace }
     }
 
     /// The id of the attempt.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse};
+use grid_batch_support::in_trace;
 
 use crate::server::{OK, Server, client};
 
@@ -88,6 +89,17 @@ async fn bytes_after_the_content_length_are_not_read() {
         Server::responding_once("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 500 X")
             .await;
     assert_eq!(get(&server).await.body, Ok(b"ok".to_vec()));
+}
+
+#[tokio::test]
+async fn request_for_a_batch_carries_its_trace() {
+    let server = Server::responding_once(OK).await;
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let trace = format!("{parent} a=1").parse().unwrap();
+    let request = client();
+    in_trace(Some(&trace), request.get(&server.url(), &[])).await.unwrap();
+    let head = server.requests().remove(0).head;
+    assert!(head.contains(&format!("\r\ntraceparent: {parent}\r\ntracestate: a=1\r\n")), "{head}");
 }
 
 #[tokio::test]

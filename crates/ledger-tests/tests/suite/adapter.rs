@@ -215,6 +215,7 @@ impl BatchFormat for Lines {
             client: None,
             declared_new: false,
             deadline,
+            trace: None,
         }])
     }
 }

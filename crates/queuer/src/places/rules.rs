@@ -483,6 +483,7 @@ mod tests {
             epoch: 1,
             serialized_batch: Vec::new(),
             deadline: None,
+            trace: None,
         };
         let outcome = |outcome| Event::Outcome { attempt, outcome };
         let record = |event, state| {

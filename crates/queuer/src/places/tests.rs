@@ -44,6 +44,7 @@ fn tell_taken(window: &Places, name: &str, number: usize, attempt: u32) {
         epoch: 1,
         serialized_batch: Vec::new(),
         deadline: None,
+        trace: None,
     };
     window.taken(&service(name), &[&batch]);
 }

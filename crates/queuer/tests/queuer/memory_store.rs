@@ -167,6 +167,7 @@ impl OpenBatchStore for MemoryStore {
             epoch: 0,
             serialized_batch: bytes_of(batch.batch_id),
             deadline: None,
+            trace: None,
         }))
     }
 

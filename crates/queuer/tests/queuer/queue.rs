@@ -208,6 +208,7 @@ fn wake_up_is_kept_when_the_store_fails() {
                 epoch: 0,
                 serialized_batch: vec![],
                 deadline: None,
+                trace: None,
             }]
             .into()),
         }
@@ -287,6 +288,7 @@ fn slow_store(
             epoch: 0,
             serialized_batch,
             deadline: None,
+            trace: None,
         };
         Ok(vec![taken].into())
     });

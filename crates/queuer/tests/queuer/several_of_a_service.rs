@@ -61,6 +61,7 @@ impl RoundStore for FreeBatches {
                     epoch: 0,
                     serialized_batch: vec![0; BYTES],
                     deadline: None,
+                    trace: None,
                 });
             }
         }

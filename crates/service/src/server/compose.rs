@@ -33,6 +33,7 @@ use super::{
     http_interface::{self, HttpInterface},
     ledger::{OpenFn, ServerLedger},
     shared::Shared,
+    traces::trace_export,
 };
 use crate::Config;
 
@@ -276,7 +277,8 @@ fn start_retention(base: &Base<'_>, parts: &mut Stops) {
 fn start_webhooks(base: &Base<'_>, parts: &mut Stops) -> Result<(), StartError> {
     if base.config.events.enabled {
         let store = Arc::new(base.store.clone());
-        let stores = DeliveryParts { events: store.clone(), webhooks: store };
+        let traces = trace_export(base)?;
+        let stores = DeliveryParts { events: store.clone(), webhooks: store, traces };
         let options = base.config.delivery_options();
         parts.first_jobs([Deliverer::start(&base.jobs, stores, options)?]);
     }

@@ -11,6 +11,7 @@ mod ledger;
 mod ledger_inspection;
 mod maintenance;
 mod shared;
+mod traces;
 #[cfg(feature = "evm")]
 mod withdrawal_moves;
 

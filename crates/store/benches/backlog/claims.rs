@@ -184,5 +184,6 @@ fn batch(number: usize) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }

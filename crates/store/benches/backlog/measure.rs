@@ -183,6 +183,7 @@ fn batch(number: usize) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }
 

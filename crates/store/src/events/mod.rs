@@ -13,6 +13,8 @@ mod write;
 
 #[cfg(feature = "webhooks")]
 pub(crate) use read::latest;
+#[cfg(feature = "webhooks")]
+pub(crate) use remove::lock_feed;
 pub(crate) use remove::{remove_events_of, remove_groups};
 pub(crate) use snapshot::begin_generation;
 pub(crate) use write::{NewEvent, insert_events};

@@ -19,6 +19,15 @@ pub(crate) fn remove_events_of(
     )
 }
 
+/// Locks the row of the feed. Returns the last group that was removed.
+pub(crate) fn lock_feed(connection: &mut Connection) -> Result<Option<i64>, StoreError> {
+    let lock = connection.dialect().locking("for update of f");
+    let lock_feed = Statement::new(format!(
+        "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
+    ));
+    Ok(connection.load_column(&lock_feed)?.into_iter().next())
+}
+
 /// Removes up to `count` of the oldest groups that were written before a time, and records up to where. The last group
 /// is kept, because SQLite would otherwise assign its number to the next one.
 pub(crate) fn remove_groups(
@@ -29,17 +38,13 @@ pub(crate) fn remove_groups(
     if !cfg!(feature = "events") {
         return Ok(0);
     }
-    let lock = connection.dialect().locking("for update of f");
-    let lock_feed = Statement::new(format!(
-        "-- lock_event_feed\n select f.removed_seq as seq from event_feed f where f.id = 1 {lock}"
-    ));
-    let removed: Vec<i64> = connection.load_column(&lock_feed)?;
+    let removed = lock_feed(connection)?;
     let oldest = Statement::new(
         "-- oldest_event_groups
          select g.seq, g.at, coalesce(g.xid, 0) as xid from event_groups g where g.seq > ?
          order by g.seq limit ?",
     )
-    .long(removed.first().copied().unwrap_or(0))
+    .long(removed.unwrap_or(0))
     .long(limit(count.saturating_add(1)));
     let mut oldest: Vec<(i64, i64, i64)> = connection.load_tuples(&oldest)?;
     oldest.pop();

@@ -4,7 +4,7 @@ use grid_batch_core::events::{BatchEvent, EventId, EventKind, EventWithdrawal};
 
 use crate::sql::{
     StoreError, result_row,
-    rows::{batch_id, service_id},
+    rows::{batch_id, read_trace, service_id},
 };
 
 /// The columns of a [`GroupRow`], from `event_groups g`.
@@ -24,7 +24,7 @@ result_row! {
 /// The columns of an [`EventRow`], from `batch_events e` and `batches b`.
 pub(super) const EVENT_COLUMNS: &str =
     "e.group_seq, e.at, e.position, e.attempt, e.kind, e.state, e.detail,
-    b.service_id, b.batch_id";
+    b.service_id, b.batch_id, b.trace";
 
 result_row! {
     #[derive(Debug)]
@@ -38,6 +38,7 @@ result_row! {
         detail: Option<String>,
         pub(super) service_id: String,
         pub(super) batch_id: Vec<u8>,
+        trace: Option<String>,
     }
 }
 
@@ -58,6 +59,7 @@ impl EventRow {
             at: Timestamp::from_micros(self.at),
             instance,
             withdrawal,
+            trace: read_trace(self.trace)?,
         })
     }
 }

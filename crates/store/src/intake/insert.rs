@@ -71,7 +71,9 @@ fn insert_rows<'a>(
     let dated: Vec<(&NewBatch, Timestamp)> =
         batches.iter().map(|batch| (*batch, created_at.next(batch.service_id.as_str()))).collect();
     created_at.open_services(connection)?;
-    let rows: Vec<(i64, String, i64)> = connection.load_tuples(&insert_batches(&dated))?;
+    let traces: Vec<Option<String>> =
+        batches.iter().map(|batch| batch.trace.as_ref().map(ToString::to_string)).collect();
+    let rows: Vec<(i64, String, i64)> = connection.load_tuples(&insert_batches(&dated, &traces))?;
     let seqs: HashMap<(&str, i64), i64> =
         rows.iter().map(|(seq, service, at)| ((service.as_str(), *at), *seq)).collect();
     let inserted = dated
@@ -99,12 +101,15 @@ fn insert_rows<'a>(
     Ok(inserted)
 }
 
-/// The column of labels is left out if no batch of the group has one.
-fn insert_batches<'a>(dated: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {
+/// The columns of labels and traces are left out if no batch of the group has one.
+fn insert_batches<'a>(
+    dated: &[(&'a NewBatch, Timestamp)],
+    traces: &'a [Option<String>],
+) -> Statement<'a> {
     let rows = new_batch_rows(dated.iter().map(|(batch, _)| *batch))
         .long("created_at", dated.iter().map(|(_, created_at)| created_at.as_micros()));
     let labels = || dated.iter().map(|(batch, _)| batch.label.as_ref().map(BatchLabel::as_str));
-    if labels().flatten().next().is_none() {
+    if labels().flatten().next().is_none() && traces.iter().all(Option::is_none) {
         return Statement::new(
             "-- insert_batches
              insert into batches (service_id, batch_id, created_at)
@@ -116,12 +121,16 @@ fn insert_batches<'a>(dated: &[(&'a NewBatch, Timestamp)]) -> Statement<'a> {
     }
     Statement::new(
         "-- insert_labelled_batches
-         insert into batches (service_id, batch_id, created_at, label)
-         select service_id, batch_id, created_at, label from {x} where true
+         insert into batches (service_id, batch_id, created_at, label, trace)
+         select service_id, batch_id, created_at, label, trace from {x} where true
          order by service_id, created_at
          returning seq, service_id, created_at",
     )
-    .rows(rows.optional_text("label", labels()).in_chunks())
+    .rows(
+        rows.optional_text("label", labels())
+            .optional_text("trace", traces.iter().map(Option::as_deref))
+            .in_chunks(),
+    )
 }
 
 /// The columns of deadlines are left out if no batch of the group has one.

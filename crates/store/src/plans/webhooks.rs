@@ -46,4 +46,5 @@ pub(super) fn use_webhooks(store: &Store) {
     assert!(store.end_webhook_lease(&lease).unwrap());
     assert_eq!(store.webhooks().unwrap().len(), 1);
     assert!(store.remove_webhook(webhook, &OperatorRequest::program()).unwrap());
+    store.add_trace_export().unwrap();
 }

@@ -36,6 +36,7 @@ fn withdrawal(number: u64) -> Withdrawal {
         amount: "1".to_owned(),
         idempotency_key: None,
         call: None,
+        trace: None,
     }
 }
 

@@ -1,7 +1,9 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use diesel::QueryableByName;
-use grid_batch_core::batches::{BatchLabel, BatchState, Deadline, DltStatus, Hold, Progress};
+use grid_batch_core::batches::{
+    BatchLabel, BatchState, Deadline, DltStatus, Hold, Progress, TraceContext,
+};
 use grid_batch_core::claims::SubmittedBatch;
 use grid_batch_core::ledger::AttemptId;
 use grid_batch_core::queue::FailedAttempts;
@@ -163,6 +165,10 @@ pub(crate) fn batch_id(bytes: &[u8]) -> Result<ItemId, StoreError> {
 }
 
 pub(crate) fn read_deadline(text: Option<String>) -> Result<Option<Deadline>, StoreError> {
+    text.map(|text| text.parse()).transpose().map_err(StoreError::corrupt)
+}
+
+pub(crate) fn read_trace(text: Option<String>) -> Result<Option<TraceContext>, StoreError> {
     text.map(|text| text.parse()).transpose().map_err(StoreError::corrupt)
 }
 

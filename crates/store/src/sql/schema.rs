@@ -119,6 +119,7 @@ table! {
         checked_at -> Nullable<BigInt>,
         last_error -> Nullable<Text>,
         label -> Nullable<Text>,
+        trace -> Nullable<Text>,
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
         result_row,
         rows::{
             AHEAD, AttemptRow, ServiceRow, confirmed_ledger, is_ready, limit, progress,
-            read_deadline, service_id, service_rows, takeable_by,
+            read_deadline, read_trace, service_id, service_rows, takeable_by,
         },
     },
 };
@@ -217,7 +217,9 @@ fn take_round_statement<'a>(
              ) as serialized_batch, (
                  select p.deadline from batch_payloads p
                  where p.batch_seq = lanes.batch_seq
-             ) as deadline"
+             ) as deadline, (
+                 select b.trace from batches b where b.seq = lanes.batch_seq
+             ) as trace"
     ))
     .long(/* submitted_at */ now)
     .long(/* since */ now)
@@ -240,6 +242,7 @@ result_row! {
         lane: i32,
         serialized_batch: Vec<u8>,
         deadline: Option<String>,
+        trace: Option<String>,
         #[diesel(embed)]
         attempt: AttemptRow,
     }
@@ -262,8 +265,9 @@ impl TakenRow {
 
     fn into_taken(self) -> Result<TakenBatch, StoreError> {
         let (service_id, batch_id, AttemptId { attempt, epoch }) = self.attempt.read()?;
-        let (serialized_batch, deadline) = (self.serialized_batch, read_deadline(self.deadline)?);
-        Ok(TakenBatch { service_id, batch_id, attempt, epoch, serialized_batch, deadline })
+        let (deadline, trace) = (read_deadline(self.deadline)?, read_trace(self.trace)?);
+        let serialized_batch = self.serialized_batch;
+        Ok(TakenBatch { service_id, batch_id, attempt, epoch, serialized_batch, deadline, trace })
     }
 }
 

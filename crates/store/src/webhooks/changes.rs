@@ -1,7 +1,9 @@
 //! Changes of webhooks by operators.
 
 use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
-use grid_batch_core::webhooks::{FailedDeliveryId, NewWebhook, Webhook, WebhookId};
+use grid_batch_core::webhooks::{
+    FailedDeliveryId, NewWebhook, TRACE_EXPORT, Webhook, WebhookId, trace_export_filter,
+};
 use grid_batch_support::redact_url;
 
 use super::{
@@ -46,6 +48,27 @@ pub(super) fn create(
         let target = OperatorTarget::Webhook(webhook.id);
         let effect = ActionEffect::in_words("does not exist", redact_url(&webhook.url));
         Ok(Logged::changed(Some(webhook), target, effect))
+    })
+}
+
+/// Stores the webhook of the export of traces, unless it is stored. Instances that start together take turns.
+pub(super) fn add_trace_export(store: &Store) -> Result<(), StoreError> {
+    let latest = events::latest(store)?;
+    let kinds = lines(trace_export_filter().kinds.iter());
+    let insert = Statement::new(
+        "-- add_trace_export
+         insert into webhooks (url, secret, services, kinds, created_at, cursor)
+         select ?, ?, '', ?, ?, ? where not exists (select 1 from webhooks where webhooks.url = ?)",
+    )
+    .text(TRACE_EXPORT)
+    .bytes(&[])
+    .text(&kinds)
+    .long(store.now().as_micros())
+    .text(latest.as_str())
+    .text(TRACE_EXPORT);
+    store.pools.write()?.write_transaction(|connection| {
+        events::lock_feed(connection)?;
+        connection.execute(&insert).map(drop)
     })
 }
 

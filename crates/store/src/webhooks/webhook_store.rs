@@ -24,6 +24,10 @@ impl WebhookStore for Store {
         Ok(changes::create(self, webhook, request)?)
     }
 
+    fn add_trace_export(&self) -> BatchResult<()> {
+        Ok(changes::add_trace_export(self)?)
+    }
+
     fn webhooks(&self) -> BatchResult<Vec<Webhook>> {
         let statement = Statement::new(format!(
             "-- list_webhooks

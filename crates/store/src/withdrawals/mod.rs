@@ -22,12 +22,16 @@ mod signing_store;
 mod transactions;
 mod withdrawal_store;
 
-use grid_batch_core::batches::NewBatch;
+use std::collections::HashMap;
+
+use grid_batch_core::batches::{NewBatch, TraceContext};
 use grid_batch_core::operators::OperatorTarget;
 use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_withdrawals::{Call, Withdrawal};
 
 pub(crate) use hooks::WithdrawalHooks;
+
+use crate::sql::{Connection, Rows, StoreError, rows::batch_id};
 
 /// The target of an action on a withdrawal, which is its batch.
 fn target_of(service_id: &ServiceId, batch_id: ItemId) -> OperatorTarget {
@@ -53,5 +57,24 @@ fn batch_of(withdrawal: &Withdrawal, generation: u32) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: withdrawal.trace.clone(),
     }
+}
+
+/// The traces of these batches, by batch. The batches of the next generations belong to the same traces.
+fn find_traces<'a>(
+    connection: &mut Connection,
+    batches: impl Iterator<Item = (&'a ServiceId, &'a ItemId)> + Clone,
+) -> Result<HashMap<ItemId, TraceContext>, StoreError> {
+    let rows: Vec<(Vec<u8>, String)> = connection.load_row_tuples(
+        "-- find_traces
+         select b.batch_id, b.trace
+         from {x} join batches b on b.batch_id = x.batch_id and b.service_id = x.service_id
+         where b.trace is not null",
+        Rows::default()
+            .text("service_id", batches.clone().map(|(service_id, _)| service_id.as_str()))
+            .bytes("batch_id", batches.map(|(_, id)| id.as_bytes())),
+    )?;
+    let read = |text: &str| text.parse().map_err(StoreError::corrupt);
+    rows.into_iter().map(|(id, trace)| Ok((batch_id(&id)?, read(&trace)?))).collect()
 }

@@ -13,15 +13,16 @@ use diesel::{
 };
 use grid_batch_core::batches::{
     BatchState, Change, ChangeOutcome, Decision, Event, NewBatch, Progress, StoredBatch,
+    TraceContext,
 };
 use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorTarget, OperatorVerb};
-use grid_batch_core::{ServiceId, Timestamp};
+use grid_batch_core::{ItemId, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
     Call, MoveObstacle, MoveStep, OpenWithdrawal, OpenWithdrawals, Withdrawal,
 };
 
 use super::{
-    batch_of,
+    batch_of, find_traces,
     list::{WithdrawalRecord, withdrawals_with_batch},
     nonces::pools_of,
     pool_lanes::fill_beside_parked,
@@ -165,7 +166,10 @@ fn move_all(
     if movable.is_empty() {
         return Ok(());
     }
-    let batches: Vec<NewBatch> = movable.iter().map(Movable::next_batch).collect();
+    let former = movable.iter().map(|movable| (&movable.batch.service_id, &movable.batch.batch_id));
+    let traces = find_traces(connection, former)?;
+    let batches: Vec<NewBatch> =
+        movable.iter().map(|movable| movable.next_batch(&traces)).collect();
     let batches: Vec<&NewBatch> = batches.iter().collect();
     let mut created_at = CreatedAtAllocator::reserve(connection, &batches, now)?;
     let batch_seqs = insert(store, connection, &batches, &mut created_at)?;
@@ -273,8 +277,9 @@ impl Movable {
         (target_of(service_id, *batch_id), effect)
     }
 
-    fn next_batch(&self) -> NewBatch {
-        let moved = Withdrawal { service_id: self.to.clone(), ..self.withdrawal.clone() };
+    fn next_batch(&self, traces: &HashMap<ItemId, TraceContext>) -> NewBatch {
+        let (service_id, trace) = (self.to.clone(), traces.get(&self.batch.batch_id).cloned());
+        let moved = Withdrawal { service_id, trace, ..self.withdrawal.clone() };
         batch_of(&moved, self.generation + 1)
     }
 }

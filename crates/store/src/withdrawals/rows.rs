@@ -97,6 +97,7 @@ impl WithdrawalRow {
             amount: self.amount,
             idempotency_key: self.idempotency_key,
             call: self.call.as_deref().map(read_json).transpose()?,
+            trace: None,
         })
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use diesel::prelude::*;
-use grid_batch_core::batches::{AddOutcome, BatchState};
+use grid_batch_core::batches::{AddOutcome, BatchState, NewBatch};
 use grid_batch_core::operators::{ActionEffect, OperatorRequest, OperatorVerb};
 use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 use grid_batch_withdrawals::{
@@ -12,7 +12,7 @@ use grid_batch_withdrawals::{
 };
 
 use super::{
-    batch_of,
+    batch_of, find_traces,
     list::{
         Page, add_details, find_seq, find_withdrawal, load_fail_reasons, load_page, load_records,
     },
@@ -222,7 +222,10 @@ impl WithdrawalStore for Store {
                 Err(error) => return Ok(Logged::unchanged(RetryOutcome::PaymentLimit(error))),
             };
             let generation = details.generation + 1;
-            let batch = batch_of(&details.withdrawal, generation);
+            let former = id.batch_id(details.generation);
+            let of_former = [(&details.withdrawal.service_id, &former)].into_iter();
+            let trace = find_traces(connection, of_former)?.remove(&former);
+            let batch = NewBatch { trace, ..batch_of(&details.withdrawal, generation) };
             let now = self.now();
             let mut created_at = CreatedAtAllocator::reserve(connection, &[&batch], now)?;
             let seqs = insert(self, connection, &[&batch], &mut created_at)?;

@@ -13,7 +13,9 @@ use std::{
 
 use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::ItemId;
-use grid_batch_core::batches::{BatchState, Change, Decision, Event, IntakeStore, LedgerStatus};
+use grid_batch_core::batches::{
+    BatchState, Change, Decision, Event, IntakeStore, LedgerStatus, NewBatch, TraceContext,
+};
 use grid_batch_core::claims::ClaimKeeper;
 use grid_batch_core::events::{
     BatchEvent, EventCursor, EventFilter, EventKind, EventPosition, EventReadError, EventStore,
@@ -30,6 +32,7 @@ use crate::fixture::{
 
 on_both! {
     history_has_each_change_of_a_batch,
+    trace_of_a_batch_is_stored_with_it,
     actions_of_operators_are_events,
     late_commit_is_an_event,
     change_that_changes_nothing_is_no_event,
@@ -49,6 +52,22 @@ on_both! {
 /// Shortens events to kind, state and attempt.
 fn told(events: &[BatchEvent]) -> Vec<(EventKind, BatchState, u32)> {
     events.iter().map(|event| (event.kind, event.state, event.attempt)).collect()
+}
+
+fn trace_of_a_batch_is_stored_with_it(db: &Database) {
+    let store = db.open();
+    let trace: TraceContext =
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 vendor=1".parse().unwrap();
+    let traced = NewBatch { trace: Some(trace.clone()), ..batch("a::b", 1) };
+    store.add_all(&[traced, batch("a::b", 2)]);
+    assert_eq!(store.take_one("a::b").trace.as_ref(), Some(&trace));
+    let traces = |events: &[BatchEvent]| -> Vec<Option<TraceContext>> {
+        events.iter().map(|event| event.trace.clone()).collect()
+    };
+    assert_eq!(traces(&history(&store, 1)), [Some(trace.clone()), Some(trace.clone())]);
+    assert_eq!(traces(&history(&store, 2)), [None]);
+    let (all, _) = read_from(&store, EventPosition::Oldest, &EventFilter::default(), 10);
+    assert_eq!(traces(&all), [Some(trace.clone()), None, Some(trace)]);
 }
 
 fn history(store: &TestStore, number: u64) -> Vec<BatchEvent> {

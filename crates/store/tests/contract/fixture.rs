@@ -228,6 +228,7 @@ pub fn batch(service_name: &str, number: u64) -> NewBatch {
         client: None,
         declared_new: false,
         deadline: None,
+        trace: None,
     }
 }
 

@@ -1,12 +1,13 @@
 //! Webhooks are stored, one instance at a time delivers to each, and failed messages are kept.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, thread, time::Duration};
 
 use grid_batch_core::Timestamp;
 use grid_batch_core::events::{EventCursor, EventFilter, EventKind, EventPosition, EventStore};
 use grid_batch_core::webhooks::{
-    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook, Webhook,
-    WebhookId, WebhookLease, WebhookSecret, WebhookStore,
+    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook,
+    TRACE_EXPORT, Webhook, WebhookId, WebhookLease, WebhookSecret, WebhookStore,
+    trace_export_filter,
 };
 use grid_batch_store::Store;
 
@@ -16,6 +17,7 @@ on_both! {
     webhook_is_stored_and_removed,
     webhook_begins_with_later_events,
     webhooks_are_limited_in_number,
+    export_of_traces_is_stored_once,
     one_instance_at_a_time_has_a_webhook,
     result_of_an_earlier_lease_changes_nothing,
     ended_lease_is_followed_by_another,
@@ -25,6 +27,27 @@ on_both! {
     message_that_was_given_up_is_kept_and_sent_again,
     failed_messages_are_listed_in_pages,
     failed_messages_of_another_webhook_stay,
+}
+
+fn export_of_traces_is_stored_once(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| db.open().add_trace_export().unwrap());
+        }
+    });
+    let export = due(&store).unwrap();
+    assert!(export.is_trace_export());
+    assert_eq!(export.filter, trace_export_filter());
+    let position = EventPosition::After(export.cursor);
+    let page = store.events(&position, &EventFilter::default(), 9).unwrap().unwrap();
+    assert!(page.events.is_empty(), "it begins with later events: {page:?}");
+    let stored = store.webhooks().unwrap().remove(0);
+    assert_eq!((stored.url.as_str(), stored.created_at), (TRACE_EXPORT, db.now()));
+    assert!(store.remove_webhook(stored.id, &by_program()).unwrap());
+    store.add_trace_export().unwrap();
+    assert!(due(&store).unwrap().id > stored.id);
 }
 
 const LEASE: Duration = Duration::from_secs(30);

@@ -77,6 +77,7 @@ impl Traffic {
             client: None,
             declared_new: false,
             deadline: None,
+            trace: None,
         }
     }
 

@@ -61,6 +61,7 @@ impl Setup {
             amount: self.rules.amount(AMOUNT)?,
             idempotency_key: None,
             call: None,
+            trace: None,
         };
         for outcome in self.store.schedule(&[withdrawal])? {
             println!("scheduled: {:?}", outcome?);

@@ -90,8 +90,7 @@ impl OpenBatchStore for TransferStore {
     }
 
     fn declared_access(&self, batch: &StoredBatch) -> BatchResult<DeclaredAccess> {
-        let (_, writes, ..) = self.find(batch.batch_id)?;
-        Ok(DeclaredAccess::new([], [AddressPrefix::new(&writes)], []))
+        Ok(DeclaredAccess::new([], [AddressPrefix::new(&self.find(batch.batch_id)?.1)], []))
     }
 
     fn batch_length(&self, batch: &StoredBatch) -> BatchResult<usize> {
@@ -106,6 +105,7 @@ impl OpenBatchStore for TransferStore {
             epoch: 0,
             serialized_batch: batch.batch_id.as_bytes().to_vec(),
             deadline: None,
+            trace: None,
         }))
     }
 

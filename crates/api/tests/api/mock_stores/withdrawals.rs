@@ -44,6 +44,7 @@ fn withdrawal(id: WithdrawalId) -> Withdrawal {
         amount: "1".to_owned(),
         idempotency_key: None,
         call: None,
+        trace: None,
     }
 }
 

@@ -86,6 +86,7 @@ pub fn withdrawal(id: WithdrawalId) -> Withdrawal {
         amount: "5".to_owned(),
         idempotency_key: None,
         call: None,
+        trace: None,
     }
 }
 

@@ -27,6 +27,18 @@ fn same_request_returns_the_stored_withdrawal() {
 }
 
 #[test]
+fn repeated_request_keeps_the_trace_of_the_first() {
+    let server = server_with_pools();
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let first = format!("traceparent: {parent}");
+    let second = first.replace("4bf9", "4bf8");
+    for trace in [&first, &second] {
+        server.post_withdrawal(&["idempotency-key: k", trace], "pool1", "5").scheduled_id();
+    }
+    assert_eq!(server.take().trace.unwrap().traceparent(), parent);
+}
+
+#[test]
 fn same_key_with_other_contents_is_a_conflict() {
     let server = server_with_pools();
     let header = ["idempotency-key: k"];

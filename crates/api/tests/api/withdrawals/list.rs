@@ -116,6 +116,7 @@ fn list_of_a_removed_pool_is_readable() {
         amount: "7".to_owned(),
         idempotency_key: None,
         call: None,
+        trace: None,
     };
     server.store.schedule(&[removed]).unwrap().remove(0).unwrap();
     assert_eq!(amounts(&list(&server, "?pool=removed%20pool")), ["7"]);

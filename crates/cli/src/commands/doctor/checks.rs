@@ -264,7 +264,11 @@ fn server(config: &Config) -> Option<Finding> {
         _ => None,
     })?;
     let url = format!("http://{address}");
-    let options = ClientOptions { url: url.clone(), token: None, timeout: Duration::from_secs(5) };
+    let options = ClientOptions {
+        url: url.clone(),
+        timeout: Duration::from_secs(5),
+        ..ClientOptions::default()
+    };
     let answer = Client::new(options).and_then(|client| client.health("/health/ready"));
     let check = "server";
     Some(match answer {

@@ -1,6 +1,7 @@
 use std::{env, fs, path::Path, time::Duration};
 
 use grid_batch_client::{Client, ClientError, ClientOptions};
+use grid_batch_core::batches::TraceContext;
 use grid_batch_service::{Config, DatabaseInterface};
 use grid_batch_store::{DatabaseUrl, Store, StoreError, StoreOptions};
 use serde_json::Value;
@@ -68,7 +69,8 @@ impl Server {
             Some(token) => Some(token),
             None => token(args.token_file.as_deref(), profile.token_file.as_deref())?,
         };
-        let options = ClientOptions { token, url, timeout: Duration::from_secs(30) };
+        let (timeout, trace) = (Duration::from_secs(30), trace_of_environment());
+        let options = ClientOptions { url, token, timeout, trace };
         Ok(Self { client: Client::new(options)?, database: None })
     }
 
@@ -155,4 +157,10 @@ fn token(named: Option<&Path>, of_profile: Option<&Path>) -> Result<Option<Strin
         Failure::configuration(format!("the token file {} cannot be read: {error}", file.display()))
     })?;
     Ok(Some(text.trim().to_owned()))
+}
+
+/// The trace of the process that called this one, by a convention of OpenTelemetry.
+fn trace_of_environment() -> Option<TraceContext> {
+    let state = env::var(variables::TRACESTATE).ok();
+    TraceContext::from_headers(&env::var(variables::TRACEPARENT).ok()?, state.as_deref())
 }

@@ -109,6 +109,7 @@ fn batch_of_the_same_list_is_a_dependency(db: &Database) {
             epoch: 1,
             serialized_batch: Vec::new(),
             deadline: None,
+            trace: None,
         };
         store.commit(std::slice::from_ref(&taken));
         store.free_all();

@@ -30,6 +30,7 @@ pub fn withdrawal(account: &str, number: u128) -> Withdrawal {
         amount: (1_000 + number).to_string(),
         idempotency_key: None,
         call: None,
+        trace: None,
     }
 }
 

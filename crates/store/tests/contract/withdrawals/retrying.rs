@@ -1,9 +1,9 @@
 use std::thread;
 
-use grid_batch_core::batches::{BatchState, Decision, LedgerStatus};
+use grid_batch_core::batches::{BatchState, Decision, LedgerStatus, TraceContext};
 use grid_batch_core::ledger::Outcome;
 use grid_batch_withdrawals::{
-    NonceOutcome, RetryOutcome, SigningStore, WithdrawalState, WithdrawalStore,
+    NonceOutcome, RetryOutcome, SigningStore, Withdrawal, WithdrawalState, WithdrawalStore,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, exactly, withdrawal, withdrawal_id};
@@ -14,6 +14,7 @@ on_both! {
     withdrawal_that_has_not_failed_is_not_retried,
     concurrent_retries_start_one_generation,
     retry_clears_the_cancellation,
+    retried_withdrawal_keeps_its_trace,
     failed_nonce_is_not_open_after_retry,
     nonce_that_may_still_pay_stays_open_after_retry,
 }
@@ -39,6 +40,18 @@ fn failed_withdrawal_is_retried_at_the_end_of_the_queue(db: &Database) {
     store.reject(&taken, "still empty");
     let again = store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
     assert_eq!(again, RetryOutcome::Scheduled { generation: 3 });
+}
+
+fn retried_withdrawal_keeps_its_trace(db: &Database) {
+    let store = db.open();
+    let trace: Option<TraceContext> =
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().ok();
+    store.schedule_all(&[Withdrawal { trace: trace.clone(), ..withdrawal(ACCOUNT, 1) }]);
+    let taken = store.take_one(ACCOUNT);
+    assert_eq!(taken.trace, trace);
+    store.reject(&taken, "the pool is empty");
+    store.retry_withdrawal(&withdrawal_id(1), &by_program()).unwrap();
+    assert_eq!(store.take_one(ACCOUNT).trace, trace);
 }
 
 fn withdrawal_that_has_not_failed_is_not_retried(db: &Database) {
