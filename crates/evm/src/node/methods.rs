@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::action::Action;
 
 use super::{
-    block::{Block, BlockJson, BlockTag},
+    BlockTag,
+    block::{Block, BlockJson},
     client::NodeClient,
     error::NodeError,
     fee_history::{FeeHistory, FeeHistoryJson},
