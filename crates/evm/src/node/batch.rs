@@ -260,6 +260,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn null_or_textual_error_leaves_the_other_answers_of_a_batch() {
+        let server = TestServer::start(|request| {
+            let calls: Value = serde_json::from_str(request).unwrap();
+            let sent = json!({"id": calls[0]["id"], "result": HASHES[0], "error": null});
+            let refused = json!({"id": calls[1]["id"], "error": "limit"});
+            ("200 OK".to_owned(), json!([sent, refused]).to_string())
+        })
+        .await;
+        let errors = node_at(server.url()).send_all(&[&[1], &[2]]).await;
+        let message = "\"limit\"".to_owned();
+        assert_eq!(errors, [None, Some(NodeError::Rpc { code: 0, message, data: None })]);
+    }
+
+    #[tokio::test]
     async fn missing_answer_is_an_error() {
         let (_, receipts) = receipts_of(|request| Value::Array(vec![null(&request[0])])).await;
         assert_eq!(receipts, Err(missing()));

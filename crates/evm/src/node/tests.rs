@@ -130,7 +130,7 @@ async fn too_large_numbers_are_errors() {
 async fn account_without_code_is_not_a_contract() {
     for (code, expected) in [("0x", false), ("0x60", true)] {
         let (_server, node) = node_with_result(json!(code)).await;
-        assert_eq!(node.has_code(POOL).await, Ok(expected));
+        assert_eq!(node.have_code(&[POOL]).await, Ok(vec![expected]));
     }
 }
 
@@ -234,7 +234,7 @@ async fn deposit_of_an_optimism_block_is_read_without_signed_bytes() {
 }
 
 #[tokio::test]
-async fn receipt_of_an_optimism_deposit_and_of_a_chain_before_london_are_read() {
+async fn receipts_of_optimism_and_of_chains_before_london_are_read() {
     let receipt = |kind: Value, price: Value| {
         json!({
             "transactionHash": HASH, "type": kind, "status": "0x1", "blockNumber": "0x5", "blockHash": HASH,

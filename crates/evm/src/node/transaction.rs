@@ -48,7 +48,8 @@ impl From<TransactionJson> for ChainTransaction {
 }
 
 /// A transaction that a node has, with what it does and its signed bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
 pub(crate) struct TransactionDetails {
     pub(crate) transaction: ChainTransaction,
     pub(crate) action: Action,
@@ -56,14 +57,18 @@ pub(crate) struct TransactionDetails {
     pub(crate) signed: Option<NewSignedTransaction>,
 }
 
-impl TransactionDetails {
-    pub(super) fn read(json: &Value) -> Result<Self, serde_json::Error> {
-        let transaction = ChainTransaction::deserialize(json)?;
-        let action = action(json);
+impl TryFrom<Value> for TransactionDetails {
+    type Error = serde_json::Error;
+
+    fn try_from(json: Value) -> Result<Self, Self::Error> {
+        let transaction = ChainTransaction::deserialize(&json)?;
+        let action = action(&json);
         let signed = signed(json, &transaction, &action);
         Ok(Self { transaction, action, signed })
     }
+}
 
+impl TransactionDetails {
     /// Whether it is an empty transfer from the account to itself, which only uses its nonce.
     pub(crate) fn is_filler(&self) -> bool {
         self.action == Action::filler(self.transaction.from)
@@ -84,14 +89,13 @@ fn field<T: DeserializeOwned>(json: &Value, name: &str) -> Option<T> {
 
 /// The signed bytes. Their hash proves that they belong to the transaction.
 fn signed(
-    json: &Value,
+    mut json: Value,
     transaction: &ChainTransaction,
     action: &Action,
 ) -> Option<NewSignedTransaction> {
-    let mut fields = json.as_object()?.clone();
     // Not every node shows an empty access list.
-    fields.entry("accessList").or_insert_with(|| json!([]));
-    let envelope: TxEnvelope = serde_json::from_value(fields.into()).ok()?;
+    json.as_object_mut()?.entry("accessList").or_insert_with(|| json!([]));
+    let envelope: TxEnvelope = serde_json::from_value(json).ok()?;
     let (max_fee, tip) = match &envelope {
         TxEnvelope::Legacy(it) => (it.tx().gas_price, it.tx().gas_price),
         TxEnvelope::Eip1559(it) if it.tx().access_list.is_empty() => {
@@ -141,7 +145,7 @@ mod tests {
 
     fn read(mut shown: Value, changes: Value) -> TransactionDetails {
         shown.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        TransactionDetails::read(&shown).unwrap()
+        serde_json::from_value(shown).unwrap()
     }
 
     #[test]
