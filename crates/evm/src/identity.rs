@@ -7,7 +7,7 @@ use log::warn;
 
 use crate::{
     memory::Memory,
-    node::{BlockId, NodeClient, NodeError},
+    node::{BlockNumHash, NodeClient, NodeError},
 };
 
 /// Reads the id of the chain and the hash of its first block, because test chains often share an id.
@@ -44,7 +44,7 @@ impl EvmIdentityReader {
         self.log_change(&node, genesis.is_some());
         let chain = Self::id_of_chain(chain_id);
         Ok(match genesis {
-            Some(BlockId { hash, .. }) => format!("{chain}, genesis block {hash}"),
+            Some(BlockNumHash { hash, .. }) => format!("{chain}, genesis block {hash}"),
             None => chain,
         })
     }
@@ -61,7 +61,7 @@ impl EvmIdentityReader {
 }
 
 /// The first block of the chain. `None`: the node has removed it.
-async fn first_block(node: &NodeClient) -> Result<Option<BlockId>, NodeError> {
+async fn first_block(node: &NodeClient) -> Result<Option<BlockNumHash>, NodeError> {
     match node.block(0).await {
         Ok(block) => Ok(block.map(|block| block.id)),
         Err(error) if error.is_pruned() => Ok(None),

@@ -1,9 +1,7 @@
 //! The contract of a pool: how it is called, and the event that it emits.
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, Log, U256};
 use alloy_sol_types::{SolCall, SolEvent, sol};
-
-use crate::node::EventLog;
 
 sol! {
     function proposeWithdraw(uint256 amount, address beneficiary);
@@ -33,13 +31,9 @@ pub(crate) fn read_call(data: &[u8]) -> Option<(U256, Address)> {
 }
 
 /// The id that the pool gave the withdrawal. Events of other contracts are ignored.
-pub(crate) fn withdrawal_id(pool: Address, logs: &[EventLog]) -> Option<U256> {
-    logs.iter().filter(|log| log.address == pool).find_map(id_in)
-}
-
-fn id_in(log: &EventLog) -> Option<U256> {
-    let event = WithdrawPollCreated::decode_raw_log(log.topics.iter().copied(), &log.data);
-    event.ok().map(|event| event.id)
+pub(crate) fn withdrawal_id(pool: Address, logs: &[Log]) -> Option<U256> {
+    let mut own = logs.iter().filter(|log| log.address == pool);
+    own.find_map(|log| WithdrawPollCreated::decode_log(log).ok()).map(|event| event.id)
 }
 
 #[cfg(test)]
@@ -54,12 +48,12 @@ mod tests {
         B256::from(U256::from(n))
     }
 
-    fn log() -> EventLog {
-        EventLog {
-            address: POOL,
-            topics: vec![TOPIC, number(4)],
-            data: Bytes::copy_from_slice(number(17).as_slice()),
-        }
+    fn log(topics: &[B256], data: &[u8]) -> Log {
+        Log::new_unchecked(POOL, topics.to_vec(), Bytes::copy_from_slice(data))
+    }
+
+    fn event() -> Log {
+        log(&[TOPIC, number(4)], number(17).as_slice())
     }
 
     #[test]
@@ -87,20 +81,21 @@ mod tests {
     #[test]
     fn id_is_read_from_the_event() {
         assert_eq!(WithdrawPollCreated::SIGNATURE_HASH, TOPIC);
-        let other = EventLog { topics: vec![number(1)], ..log() };
-        assert_eq!(withdrawal_id(POOL, &[other, log()]), Some(U256::from(17)));
+        let other = log(&[number(1)], number(17).as_slice());
+        assert_eq!(withdrawal_id(POOL, &[other, event()]), Some(U256::from(17)));
     }
 
     #[test]
     fn other_events_are_ignored() {
+        let id = number(17);
         let ignored = [
-            EventLog { address: Address::ZERO, ..log() },
-            EventLog { topics: vec![number(1), number(4)], ..log() },
-            EventLog { topics: vec![TOPIC], ..log() },
-            EventLog { topics: vec![TOPIC, number(4), number(4)], ..log() },
-            EventLog { topics: vec![], ..log() },
-            EventLog { data: Bytes::new(), ..log() },
-            EventLog { data: Bytes::from(vec![0; 31]), ..log() },
+            Log { address: Address::ZERO, ..event() },
+            log(&[number(1), number(4)], id.as_slice()),
+            log(&[TOPIC], id.as_slice()),
+            log(&[TOPIC, number(4), number(4)], id.as_slice()),
+            log(&[], id.as_slice()),
+            log(&[TOPIC, number(4)], &[]),
+            log(&[TOPIC, number(4)], &[0; 31]),
         ];
         for log in ignored {
             assert_eq!(withdrawal_id(POOL, std::slice::from_ref(&log)), None, "{log:?}");

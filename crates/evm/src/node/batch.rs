@@ -2,12 +2,13 @@ use std::{collections::HashMap, sync::atomic::Ordering};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use grid_batch_http::HttpResponse;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::action::Action;
 
 use super::{
-    block::BlockTag,
+    BlockTag,
     client::{HEADERS, NodeClient, read_typed, result_in, result_of},
     error::NodeError,
     quantity::Quantity,
@@ -65,25 +66,19 @@ impl NodeClient {
         &self,
         hashes: &[B256],
     ) -> Result<Vec<Option<TransactionReceipt>>, NodeError> {
-        let calls = hashes.iter().map(|hash| ("eth_getTransactionReceipt", json!([hash])));
-        let answers = self.call_all(calls.collect()).await?;
-        let read = |(answer, hash): (Result<Value, NodeError>, &B256)| {
-            let receipt: Option<TransactionReceiptJson> =
-                read_typed("eth_getTransactionReceipt", answer?)?;
-            receipt.map_or(Ok(None), |receipt| receipt.into_receipt(*hash))
+        let params = hashes.iter().map(|hash| json!([hash]));
+        let answers = self.call_each("eth_getTransactionReceipt", params).await?;
+        let read = |(receipt, hash): (Result<Option<TransactionReceiptJson>, _>, &B256)| {
+            receipt?.map_or(Ok(None), |receipt| receipt.into_receipt(*hash))
         };
         answers.into_iter().zip(hashes).map(read).collect()
     }
 
     /// Whether there is a contract at each address.
     pub(crate) async fn have_code(&self, addresses: &[Address]) -> Result<Vec<bool>, NodeError> {
-        let call = |address| ("eth_getCode", json!([address, BlockTag::Latest]));
-        let answers = self.call_all(addresses.iter().map(call).collect()).await?;
-        let read = |answer: Result<Value, NodeError>| {
-            let code: Bytes = read_typed("eth_getCode", answer?)?;
-            Ok(!code.is_empty())
-        };
-        answers.into_iter().map(read).collect()
+        let params = addresses.iter().map(|address| json!([address, BlockTag::Latest]));
+        let codes: Vec<Result<Bytes, _>> = self.call_each("eth_getCode", params).await?;
+        codes.into_iter().map(|code| Ok(!code?.is_empty())).collect()
     }
 
     /// The gas that a transaction would need in the next block.
@@ -102,19 +97,16 @@ impl NodeClient {
         from: Address,
         actions: &[&Action],
     ) -> Result<Vec<Result<u64, NodeError>>, NodeError> {
+        const METHOD: &str = "eth_estimateGas";
         let objects = actions.iter().map(|action| action.parameter(from));
-        let call = |params: Value| ("eth_estimateGas", params);
-        let with_block = objects.clone().map(|object| call(json!([object, BlockTag::Latest])));
-        let mut answers = self.call_all(with_block.collect()).await?;
-        let mut errors = answers.iter().filter_map(|answer| answer.as_ref().err());
+        let with_block = objects.clone().map(|object| json!([object, BlockTag::Latest]));
+        let mut estimates = self.call_each(METHOD, with_block).await?;
+        let mut errors = estimates.iter().filter_map(|estimate| estimate.as_ref().err());
         if errors.any(NodeError::is_too_many_arguments) {
-            answers = self.call_all(objects.map(|object| call(json!([object]))).collect()).await?;
+            estimates = self.call_each(METHOD, objects.map(|object| json!([object]))).await?;
         }
-        let read = |answer: Result<Value, NodeError>| {
-            let Quantity(gas) = read_typed("eth_estimateGas", answer?)?;
-            Ok(gas)
-        };
-        Ok(answers.into_iter().map(read).collect())
+        let gas = |estimate: Result<Quantity<u64>, _>| estimate.map(|Quantity(gas)| gas);
+        Ok(estimates.into_iter().map(gas).collect())
     }
 
     /// Sends signed transactions in this order, and returns the error of each that was not simply
@@ -126,6 +118,16 @@ impl NodeClient {
             Ok(answers) => answers.into_iter().map(Result::err).collect(),
             Err(error) => vec![Some(error); transactions.len()],
         }
+    }
+
+    /// Calls a method with each of these parameters.
+    async fn call_each<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: impl Iterator<Item = Value>,
+    ) -> Result<Vec<Result<T, NodeError>>, NodeError> {
+        let answers = self.call_all(params.map(|params| (method, params)).collect()).await?;
+        Ok(answers.into_iter().map(|answer| read_typed(method, answer?)).collect())
     }
 
     /// Calls all methods. A node that does not accept several calls in a request gets them one after another.
@@ -255,6 +257,20 @@ mod tests {
         })
         .await;
         assert_eq!((requests, receipts), (3, Ok(vec![None, None])));
+    }
+
+    #[tokio::test]
+    async fn null_or_textual_error_leaves_the_other_answers_of_a_batch() {
+        let server = TestServer::start(|request| {
+            let calls: Value = serde_json::from_str(request).unwrap();
+            let sent = json!({"id": calls[0]["id"], "result": HASHES[0], "error": null});
+            let refused = json!({"id": calls[1]["id"], "error": "limit"});
+            ("200 OK".to_owned(), json!([sent, refused]).to_string())
+        })
+        .await;
+        let errors = node_at(server.url()).send_all(&[&[1], &[2]]).await;
+        let message = "\"limit\"".to_owned();
+        assert_eq!(errors, [None, Some(NodeError::Rpc { code: 0, message, data: None })]);
     }
 
     #[tokio::test]

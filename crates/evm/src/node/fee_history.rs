@@ -36,18 +36,14 @@ pub(super) struct FeeHistoryJson {
 
 impl From<FeeHistoryJson> for FeeHistory {
     fn from(json: FeeHistoryJson) -> Self {
-        let base_fees = json.base_fee_per_gas.unwrap_or_default();
-        let base_fees: Vec<Quantity<u128>> = base_fees.into_iter().flatten().collect();
-        let rewards = json.reward.unwrap_or_default();
-        let next_base_fee = base_fees.last().map(|Quantity(fee)| *fee);
-        let tip = |block: &Vec<Quantity<u128>>| block.first().map_or(0, |Quantity(tip)| *tip);
-        let block = |(base_fee, rewards): (&Quantity<u128>, _)| BlockTip {
-            base_fee: base_fee.0,
-            tip: tip(rewards),
-        };
+        let base_fees = json.base_fee_per_gas.into_iter().flatten().flatten();
+        let base_fees: Vec<u128> = base_fees.map(|Quantity(fee)| fee).collect();
+        let tip = |block: Vec<Quantity<u128>>| block.first().map_or(0, |Quantity(tip)| *tip);
+        let tips = json.reward.into_iter().flatten().map(tip);
+        let block = |(base_fee, tip): (&u128, u128)| BlockTip { base_fee: *base_fee, tip };
         Self {
-            next_base_fee: next_base_fee.filter(|fee| *fee > 0),
-            blocks: base_fees.iter().zip(&rewards).map(block).collect(),
+            next_base_fee: base_fees.last().copied().filter(|fee| *fee > 0),
+            blocks: base_fees.iter().zip(tips).map(block).collect(),
         }
     }
 }

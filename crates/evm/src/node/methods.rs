@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::action::Action;
 
 use super::{
-    block::{Block, BlockJson, BlockTag},
+    BlockTag,
+    block::{Block, BlockJson},
     client::NodeClient,
     error::NodeError,
     fee_history::{FeeHistory, FeeHistoryJson},
@@ -98,11 +99,6 @@ impl NodeClient {
         self.number("eth_getBalance", json!([address, BlockTag::Latest])).await
     }
 
-    /// Whether there is a contract at an address.
-    pub(crate) async fn has_code(&self, address: Address) -> Result<bool, NodeError> {
-        Ok(self.have_code(&[address]).await? == [true])
-    }
-
     /// Simulates an action on the state of this block.
     pub(crate) async fn call(
         &self,
@@ -159,16 +155,15 @@ impl NodeClient {
         &self,
         hash: B256,
     ) -> Result<Option<TransactionDetails>, NodeError> {
-        let found: Option<Value> = self.request("eth_getTransactionByHash", json!([hash])).await?;
-        let Some(found) = found else { return Ok(None) };
-        let details = TransactionDetails::read(&found)
-            .map_err(|error| NodeError::InvalidResponse(error.to_string()))?;
-        let actual = details.transaction.hash;
-        if actual != hash {
-            let reason = format!("the transaction is {actual}, expected {hash}");
-            return Err(NodeError::InvalidResponse(reason));
+        let found: Option<TransactionDetails> =
+            self.request("eth_getTransactionByHash", json!([hash])).await?;
+        match found.as_ref().map(|found| found.transaction.hash) {
+            Some(actual) if actual != hash => {
+                let reason = format!("the transaction is {actual}, expected {hash}");
+                Err(NodeError::InvalidResponse(reason))
+            }
+            _ => Ok(found),
         }
-        Ok(Some(details))
     }
 
     /// The hashes of the transactions in this range of blocks in which these contracts emitted an event, in order. A

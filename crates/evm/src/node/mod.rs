@@ -13,12 +13,13 @@ mod revert;
 mod sync_progress;
 mod transaction;
 
+pub(crate) use alloy_eips::{BlockNumHash, BlockNumberOrTag as BlockTag};
 pub(crate) use batch::AccountState;
-pub(crate) use block::{Block, BlockId, BlockTag};
+pub(crate) use block::Block;
 pub(crate) use client::NodeClient;
 pub(crate) use error::NodeError;
 pub(crate) use fee_history::{BlockTip, FeeHistory};
-pub(crate) use receipt::{EventLog, TransactionReceipt};
+pub(crate) use receipt::TransactionReceipt;
 pub(crate) use refusal::Refusal;
 pub(crate) use revert::{call_failure, revert_reason};
 pub(crate) use sync_progress::SyncProgress;

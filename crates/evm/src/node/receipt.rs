@@ -1,7 +1,8 @@
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_eips::BlockNumHash;
+use alloy_primitives::{B256, Log};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use super::{block::BlockId, error::NodeError, quantity::Quantity};
+use super::{error::NodeError, quantity::Quantity};
 
 /// The result of a transaction that is in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,19 +11,11 @@ pub(crate) struct TransactionReceipt {
     pub(crate) hash: B256,
     /// `false`: the transaction was reverted.
     pub(crate) succeeded: bool,
-    pub(crate) block: BlockId,
-    pub(crate) logs: Vec<EventLog>,
+    pub(crate) block: BlockNumHash,
+    pub(crate) logs: Vec<Log>,
     pub(crate) gas_used: Option<u64>,
     /// In wei per unit of gas.
     pub(crate) gas_price: Option<u128>,
-}
-
-/// An event that a contract emitted.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct EventLog {
-    pub(crate) address: Address,
-    pub(crate) topics: Vec<B256>,
-    pub(crate) data: Bytes,
 }
 
 /// A receipt in a node's response. Some nodes return one for a pending transaction, without a block.
@@ -34,7 +27,7 @@ pub(super) struct TransactionReceiptJson {
     succeeded: bool,
     block_number: Option<Quantity<u64>>,
     block_hash: Option<B256>,
-    logs: Vec<EventLog>,
+    logs: Vec<Log>,
     gas_used: Option<Quantity<u64>>,
     effective_gas_price: Option<Quantity<u128>>,
 }
@@ -57,7 +50,7 @@ impl TransactionReceiptJson {
         Ok(Some(TransactionReceipt {
             hash: expected,
             succeeded,
-            block: BlockId { number, hash },
+            block: BlockNumHash { number, hash },
             logs,
             gas_used: gas_used.map(|Quantity(gas)| gas),
             gas_price: effective_gas_price.map(|Quantity(price)| price),

@@ -31,79 +31,60 @@ pub(crate) enum Refusal {
     Unrecognized,
 }
 
-/// The messages of geth, erigon, nethermind, besu, reth, anvil, hardhat and ganache. The first match is used, so more specific
-/// words come first.
-const WORDS: &[(&str, Refusal)] = &[
-    ("already known", Refusal::Known),
-    ("already imported", Refusal::Known),
-    ("alreadyknown", Refusal::Known),
-    ("known transaction", Refusal::Known),
-    ("existing tx with same hash", Refusal::Known),
-    ("nonce too low", Refusal::NonceTooLow),
-    ("nonce is too low", Refusal::NonceTooLow),
-    ("oldnonce", Refusal::NonceTooLow),
-    ("replacement transaction underpriced", Refusal::ReplacementUnderpriced),
-    ("replacementnotallowed", Refusal::ReplacementUnderpriced),
-    ("could not replace existing tx", Refusal::ReplacementUnderpriced),
-    ("future transaction tries to replace pending", Refusal::ReplacementUnderpriced),
-    ("transaction can't be replaced", Refusal::ReplacementUnderpriced),
-    ("less than block base fee", Refusal::FeeTooLow),
-    ("gas price below", Refusal::FeeTooLow),
-    ("gas price is below", Refusal::FeeTooLow),
-    ("fee too low", Refusal::FeeTooLow),
-    ("feetoolow", Refusal::FeeTooLow),
-    ("feetoolowtocompete", Refusal::FeeTooLow),
-    ("is too low for the next block", Refusal::FeeTooLow),
-    ("underpriced", Refusal::FeeTooLow),
-    ("insufficient funds", Refusal::InsufficientFunds),
-    ("insufficientfunds", Refusal::InsufficientFunds),
-    ("insufficient balance", Refusal::InsufficientFunds),
-    ("upfront cost exceeds account balance", Refusal::InsufficientFunds),
-    ("doesn't have enough funds", Refusal::InsufficientFunds),
-    ("nonce too high", Refusal::NonceTooHigh),
-    ("nonce gap", Refusal::NonceTooHigh),
-    ("noncegap", Refusal::NonceTooHigh),
-    ("noncetoofarinfuture", Refusal::NonceTooHigh),
-    ("txpool is full", Refusal::NodeBusy),
-    ("transaction pool is full", Refusal::NodeBusy),
-    ("sub-pool is full", Refusal::NodeBusy),
-    ("exceeds block gas limit", Refusal::GasLimitTooHigh),
-    ("env.block.gas_limit", Refusal::GasLimitTooHigh),
-    ("intrinsic gas too high", Refusal::GasLimitTooHigh),
-    ("gas limit too high", Refusal::GasLimitTooHigh),
-    ("gaslimitexceeded", Refusal::GasLimitTooHigh),
-    ("exceeds the block gas limit", Refusal::GasLimitTooHigh),
-    ("exceeds transaction gas limit cap", Refusal::GasLimitTooHigh),
-    ("intrinsic gas too low", Refusal::GasLimitTooLow),
-    ("intrinsic gas exceeds gas limit", Refusal::GasLimitTooLow),
-    ("insufficient gas for floor data gas cost", Refusal::GasLimitTooLow),
-    ("transaction requires at least", Refusal::GasLimitTooLow),
-    ("exceeds the configured cap", Refusal::FeeAboveNodeCap),
-    ("transaction fee cap exceeded", Refusal::FeeAboveNodeCap),
-    ("transaction type not supported", Refusal::TypeNotSupported),
-    ("unsupported transaction type", Refusal::TypeNotSupported),
-    ("unknown transaction type", Refusal::TypeNotSupported),
-    ("invalid transaction type", Refusal::TypeNotSupported),
-    ("notsupportedtxtype", Refusal::TypeNotSupported),
-    ("eip-1559 style fee params", Refusal::TypeNotSupported),
-    ("eip-1559 disabled", Refusal::TypeNotSupported),
-    ("oversized data", Refusal::Invalid),
-    ("maxtxsizeexceeded", Refusal::Invalid),
-    ("max initcode size exceeded", Refusal::Invalid),
-    ("invalid sender", Refusal::Invalid),
-    ("invalid signature", Refusal::Invalid),
-    ("invalid chain id", Refusal::Invalid),
-    ("invalid chain id for signer", Refusal::Invalid),
-    ("sender not an eoa", Refusal::Invalid),
-    ("senderiscontract", Refusal::Invalid),
-    ("higher than max fee per gas", Refusal::Invalid),
-    ("internal error", Refusal::NodeBusy),
-    ("rate limit", Refusal::NodeBusy),
-    ("too many requests", Refusal::NodeBusy),
-    ("timeout", Refusal::NodeBusy),
-    ("timed out", Refusal::NodeBusy),
-    ("not synced", Refusal::NodeBusy),
-    ("syncing", Refusal::NodeBusy),
+/// The words in messages of geth, erigon, nethermind, besu, reth, anvil, hardhat and ganache, with `|` between them. The
+/// first match is used, so more specific words come first.
+const WORDS: &[(Refusal, &str)] = &[
+    (
+        Refusal::Known,
+        "already known|already imported|alreadyknown|known transaction|\
+         existing tx with same hash",
+    ),
+    (Refusal::NonceTooLow, "nonce too low|nonce is too low|oldnonce"),
+    (
+        Refusal::ReplacementUnderpriced,
+        "replacement transaction underpriced|replacementnotallowed|\
+         could not replace existing tx|future transaction tries to replace pending|\
+         transaction can't be replaced",
+    ),
+    (
+        Refusal::FeeTooLow,
+        "less than block base fee|gas price below|gas price is below|fee too low|feetoolow|\
+         feetoolowtocompete|is too low for the next block|underpriced",
+    ),
+    (
+        Refusal::InsufficientFunds,
+        "insufficient funds|insufficientfunds|insufficient balance|\
+         upfront cost exceeds account balance|doesn't have enough funds",
+    ),
+    (Refusal::NonceTooHigh, "nonce too high|nonce gap|noncegap|noncetoofarinfuture"),
+    (Refusal::NodeBusy, "txpool is full|transaction pool is full|sub-pool is full"),
+    (
+        Refusal::GasLimitTooHigh,
+        "exceeds block gas limit|env.block.gas_limit|intrinsic gas too high|gas limit too high|\
+         gaslimitexceeded|exceeds the block gas limit|exceeds transaction gas limit cap",
+    ),
+    (
+        Refusal::GasLimitTooLow,
+        "intrinsic gas too low|intrinsic gas exceeds gas limit|\
+         insufficient gas for floor data gas cost|transaction requires at least",
+    ),
+    (Refusal::FeeAboveNodeCap, "exceeds the configured cap|transaction fee cap exceeded"),
+    (
+        Refusal::TypeNotSupported,
+        "transaction type not supported|unsupported transaction type|unknown transaction type|\
+         invalid transaction type|notsupportedtxtype|eip-1559 style fee params|\
+         eip-1559 disabled",
+    ),
+    (
+        Refusal::Invalid,
+        "oversized data|maxtxsizeexceeded|max initcode size exceeded|invalid sender|\
+         invalid signature|invalid chain id|sender not an eoa|senderiscontract|\
+         higher than max fee per gas",
+    ),
+    (
+        Refusal::NodeBusy,
+        "internal error|rate limit|too many requests|timeout|timed out|not synced|syncing",
+    ),
 ];
 
 impl Refusal {
@@ -137,8 +118,9 @@ impl Refusal {
     /// The meaning of a node's error message.
     pub(crate) fn from_message(message: &str) -> Self {
         let message = message.to_lowercase();
-        let found = WORDS.iter().find(|(words, _)| has_words(&message, words));
-        found.map_or(Self::Unrecognized, |(_, refusal)| *refusal)
+        let says = |words: &str| words.split('|').any(|words| has_words(&message, words));
+        let found = WORDS.iter().find(|(_, words)| says(words));
+        found.map_or(Self::Unrecognized, |(refusal, _)| *refusal)
     }
 }
 

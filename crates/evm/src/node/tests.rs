@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
+use alloy_primitives::{Address, B256, Bytes, Log, U256, address, b256};
 use grid_batch_core::Timestamp;
 use grid_batch_http::{HttpClient, HttpError, HttpOptions, HttpResponse, mocks::MockHttpRequests};
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ async fn too_large_numbers_are_errors() {
 async fn account_without_code_is_not_a_contract() {
     for (code, expected) in [("0x", false), ("0x60", true)] {
         let (_server, node) = node_with_result(json!(code)).await;
-        assert_eq!(node.has_code(POOL).await, Ok(expected));
+        assert_eq!(node.have_code(&[POOL]).await, Ok(vec![expected]));
     }
 }
 
@@ -144,8 +144,8 @@ async fn receipt_is_read() {
         "logs": [log], "gasUsed": "0x5208", "effectiveGasPrice": "0x7", "contractAddress": null,
     });
     let (_server, node) = node_with_result(receipt).await;
-    let log = EventLog { address: POOL, topics: vec![HASH], data: Bytes::from_static(&[0x11]) };
-    let block = BlockId { number: 5, hash: HASH };
+    let log = Log::new_unchecked(POOL, vec![HASH], Bytes::from_static(&[0x11]));
+    let block = BlockNumHash { number: 5, hash: HASH };
     let (gas_used, gas_price) = (Some(21_000), Some(7));
     let (hash, logs) = (HASH, vec![log]);
     let expected = TransactionReceipt { hash, succeeded: true, block, logs, gas_used, gas_price };
@@ -203,7 +203,7 @@ async fn transaction_is_read_with_its_block() {
             "blockNumber": if place.is_null() { json!(null) } else { json!("0x5") },
         })
     };
-    let block = BlockId { number: 5, hash: HASH };
+    let block = BlockNumHash { number: 5, hash: HASH };
     for (place, block) in [(json!(HASH), Some(block)), (json!(null), None)] {
         let (_server, node) = node_with_result(transaction(place)).await;
         let read = node.transaction(HASH).await.unwrap().unwrap().transaction;
@@ -217,6 +217,41 @@ async fn transaction_is_read_with_its_block() {
 }
 
 #[tokio::test]
+async fn deposit_of_an_optimism_block_is_read_without_signed_bytes() {
+    let deposit = json!({
+        "type": "0x7e", "hash": HASH, "from": ACCOUNT, "nonce": "0x7", "to": POOL, "gas": "0xf4240",
+        "gasPrice": "0x0", "value": "0x0", "input": "0x", "mint": "0x0", "sourceHash": HASH,
+        "isSystemTx": false, "r": "0x0", "s": "0x0", "v": "0x0", "blockNumber": "0x5", "blockHash": HASH,
+    });
+    let (_server, node) = node_with_result(deposit.clone()).await;
+    let read = node.transaction(HASH).await.unwrap().unwrap();
+    assert_eq!((read.action, read.signed), (Action::filler(POOL), None));
+    let block = json!({
+        "number": "0x5", "hash": HASH, "parentHash": HASH, "timestamp": "0x64", "transactions": [deposit],
+    });
+    let (_server, node) = node_with_result(block).await;
+    assert_eq!(node.transactions_in(5).await, Ok(vec![read.transaction]));
+}
+
+#[tokio::test]
+async fn receipts_of_optimism_and_of_chains_before_london_are_read() {
+    let receipt = |kind: Value, price: Value| {
+        json!({
+            "transactionHash": HASH, "type": kind, "status": "0x1", "blockNumber": "0x5", "blockHash": HASH,
+            "logs": [], "effectiveGasPrice": price,
+        })
+    };
+    for (kind, price, gas_price) in [
+        (json!("0x7e"), json!("0x0"), Some(0)),
+        (json!("0x6a"), json!("0x00"), Some(0)),
+        (json!(null), json!(null), None),
+    ] {
+        let (_server, node) = node_with_result(receipt(kind, price)).await;
+        assert_eq!(node.receipt(HASH).await.unwrap().unwrap().gas_price, gas_price);
+    }
+}
+
+#[tokio::test]
 async fn block_is_read_with_and_without_transactions() {
     let block = |transactions: Value| {
         json!({
@@ -227,7 +262,7 @@ async fn block_is_read_with_and_without_transactions() {
     let (_server, node) = node_with_result(block(json!([HASH]))).await;
     let read = node.block(5).await.unwrap().unwrap();
     let expected = Block {
-        id: BlockId { number: 5, hash: HASH },
+        id: BlockNumHash { number: 5, hash: HASH },
         parent_hash: B256::ZERO,
         time: Timestamp::from_micros(100_000_000),
         gas_limit: Some(7),

@@ -74,8 +74,8 @@ fn logs(receipt: &TransactionReceipt) -> Vec<EventLog> {
     let mut bytes = 0;
     let logs = receipt.logs.iter().map(|log| EventLog {
         address: log.address.to_string(),
-        topics: log.topics.iter().map(ToString::to_string).collect(),
-        data: log.data.to_string(),
+        topics: log.topics().iter().map(ToString::to_string).collect(),
+        data: log.data.data.to_string(),
     });
     let fits = |log: &EventLog| {
         bytes += log.data.len() + 100 * (1 + log.topics.len());

@@ -4,7 +4,7 @@ use grid_batch_support::redact_url;
 
 use crate::{
     account::Account,
-    node::{Block, BlockId, NodeClient, NodeError},
+    node::{Block, BlockNumHash, NodeClient, NodeError},
 };
 
 /// Whether a block that a node shows is final.
@@ -21,7 +21,7 @@ pub(crate) enum Finality {
 /// A disagreement: nodes have another block at the height of a block that is confirmed at one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dispute {
-    block: BlockId,
+    block: BlockNumHash,
     /// The URL of the node that shows it, without secrets.
     shown_by: String,
     /// The URL of a node that has another block, without secrets.
@@ -47,7 +47,7 @@ pub(crate) struct FinalBlocks<'a> {
     node: &'a NodeClient,
     confirmations: Confirmations<'a>,
     /// A block that the other nodes did not contradict when they were last asked.
-    agreed: Option<BlockId>,
+    agreed: Option<BlockNumHash>,
 }
 
 impl<'a> Account<'a> {
@@ -63,7 +63,7 @@ impl<'a> Account<'a> {
     pub(crate) async fn find_dispute(
         &self,
         shown_by: &NodeClient,
-        block: BlockId,
+        block: BlockNumHash,
     ) -> Option<Dispute> {
         let read = |node: &'a NodeClient| async move {
             Ok(node.block(block.number).await?.map(|block| block.id))
@@ -80,7 +80,7 @@ impl<'a> Account<'a> {
 }
 
 impl FinalBlocks<'_> {
-    pub(crate) async fn of(&mut self, block: BlockId) -> Result<Finality, NodeError> {
+    pub(crate) async fn of(&mut self, block: BlockNumHash) -> Result<Finality, NodeError> {
         if !self.confirmations.is_enough(block).await? {
             return Ok(Finality::Unconfirmed);
         }
@@ -95,7 +95,7 @@ impl FinalBlocks<'_> {
 }
 
 /// The number of the block with which this one has enough confirmations.
-pub(super) fn confirmed_by(block: BlockId, confirmations: u64) -> u64 {
+pub(super) fn confirmed_by(block: BlockNumHash, confirmations: u64) -> u64 {
     block.number.saturating_add(confirmations.saturating_sub(1))
 }
 
@@ -113,7 +113,7 @@ impl<'a> Confirmations<'a> {
 
     /// Several nodes may answer behind one URL, and a lagging one may show a block that the others have replaced. Block
     /// numbers therefore prove nothing, and the parent hashes are followed down to this block.
-    async fn is_enough(&mut self, block: BlockId) -> Result<bool, NodeError> {
+    async fn is_enough(&mut self, block: BlockNumHash) -> Result<bool, NodeError> {
         let last = confirmed_by(block, self.confirmations);
         let Some(mut current) = self.block(last).await? else { return Ok(false) };
         while current.id.number > block.number {
@@ -180,7 +180,7 @@ mod tests {
 
     async fn is_final_at(ends: &[u64], confirmations: u64) -> (bool, usize) {
         let (server, node) = node_on(ends).await;
-        let block = BlockId { number: 5, hash: block_hash(1, 5) };
+        let block = BlockNumHash { number: 5, hash: block_hash(1, 5) };
         (
             Confirmations::new(&node, confirmations).is_enough(block).await.unwrap(),
             server.bodies().len(),
@@ -216,7 +216,7 @@ mod tests {
         let (_server, node) =
             node_answering(|_, _: &Value| json!({"error": {"code": -32000, "message": "no"}}))
                 .await;
-        let block = BlockId { number: 5, hash: B256::ZERO };
+        let block = BlockNumHash { number: 5, hash: B256::ZERO };
         Confirmations::new(&node, 1).is_enough(block).await.unwrap_err();
     }
 }

@@ -1,4 +1,5 @@
 use alloy_primitives::U256;
+use grid_batch_withdrawals::NewSignedTransaction;
 
 use super::{
     gate::price_gate,
@@ -50,17 +51,24 @@ pub(crate) fn covers_price(max_fee: u128, quote: &GasQuote) -> bool {
     max_fee >= quote.price
 }
 
-/// The highest max fee and the highest tip of the transactions with one nonce. A replacement must outbid both.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct HighestFees {
+/// What a signed transaction offers per unit of gas, in wei.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Fees {
     pub(crate) max_fee: u128,
     pub(crate) tip: u128,
 }
 
-/// The bid of a transaction that replaces those with the same nonce. `None`: the cap or the price gate forbids it.
+impl Fees {
+    pub(crate) fn of(signed: &NewSignedTransaction) -> Self {
+        Self { max_fee: signed.max_fee, tip: signed.tip }
+    }
+}
+
+/// The bid of a transaction that replaces those with the same nonce, of which the highest max fee and the highest tip
+/// are given. `None`: the cap or the price gate forbids it.
 ///
 /// Nodes require that both fees be a tenth or an eighth higher.
-pub(crate) fn raise_bid(highest: HighestFees, quote: &GasQuote, cap: GasPrice) -> Option<Bid> {
+pub(crate) fn raise_bid(highest: Fees, quote: &GasQuote, cap: GasPrice) -> Option<Bid> {
     let current = price_gate(quote, cap).ok()?;
     let max_fee = current.max_fee.max(an_eighth_more(highest.max_fee));
     let tip =
@@ -116,8 +124,8 @@ mod tests {
         GasQuote::with_base_fee(base_fee, tip)
     }
 
-    fn fees(max_fee: u128, tip: u128) -> HighestFees {
-        HighestFees { max_fee, tip }
+    fn fees(max_fee: u128, tip: u128) -> Fees {
+        Fees { max_fee, tip }
     }
 
     proptest! {

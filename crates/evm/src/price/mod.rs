@@ -7,7 +7,7 @@ mod price_source;
 mod quote;
 mod tip;
 
-pub(crate) use bid::{Bid, HighestFees, covers_price, raise_bid};
+pub(crate) use bid::{Bid, Fees, covers_price, raise_bid};
 pub(crate) use gate::{funds_gate, price_gate};
 pub(crate) use oracle::Oracle;
 pub(crate) use price_source::{GasPriceSource, NoPriceError, Urgency};

@@ -129,14 +129,3 @@ async fn suggested_tip(node: &NodeClient, base_fee: u128) -> Result<u128, NodeEr
         Err(error) => Err(error),
     }
 }
-
-#[cfg(test)]
-use crate::values::GasPrice;
-
-#[cfg(test)]
-impl GasPriceSource {
-    /// The current gas price while no transactions of this process are known.
-    pub(crate) async fn quote(&self, node: &NodeClient) -> Result<GasQuote, NoPriceError> {
-        self.quote_with(node, &Tips::new(GasPrice::from_wei(u128::MAX)), Urgency::Usual).await
-    }
-}

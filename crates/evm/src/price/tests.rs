@@ -16,9 +16,17 @@ use crate::{
     },
     options::OracleOptions,
     test_server::TestServer,
+    values::GasPrice,
 };
 
 const GWEI: u128 = 1_000_000_000;
+
+impl GasPriceSource {
+    /// The current gas price while no transactions of this process are known.
+    async fn quote(&self, node: &NodeClient) -> Result<GasQuote, NoPriceError> {
+        self.quote_with(node, &Tips::new(GasPrice::from_wei(u128::MAX)), Urgency::Usual).await
+    }
+}
 
 fn oracle_at(url: &str, pointer: &str) -> Oracle {
     let options = OracleOptions::new(url, pointer);

@@ -3,6 +3,7 @@ use std::{collections::VecDeque, sync::Mutex};
 use grid_batch_support::lock;
 use grid_batch_withdrawals::NewSignedTransaction;
 
+use super::bid::Fees;
 use crate::{node::BlockTip, values::GasPrice};
 
 /// The tip that is offered to block producers: what others paid lately, but at most a limit.
@@ -11,21 +12,7 @@ use crate::{node::BlockTip, values::GasPrice};
 #[derive(Debug)]
 pub(crate) struct Tips {
     highest: u128,
-    own: Mutex<VecDeque<OwnFees>>,
-}
-
-/// The fees of a transaction that was signed here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct OwnFees {
-    max_fee: u128,
-    tip: u128,
-}
-
-impl OwnFees {
-    /// The tip that it pays in a block with this base fee.
-    fn tip_at(self, base_fee: u128) -> Option<u128> {
-        Some(self.tip.min(self.max_fee.checked_sub(base_fee)?))
-    }
+    own: Mutex<VecDeque<Fees>>,
 }
 
 impl Tips {
@@ -50,7 +37,7 @@ impl Tips {
         if own.len() >= Self::CAPACITY {
             own.pop_front();
         }
-        own.push_back(OwnFees { max_fee: signed.max_fee, tip: signed.tip });
+        own.push_back(Fees::of(signed));
     }
 
     /// The 20th percentile of what others paid in these blocks. `None`: too few blocks have transactions of others.
@@ -66,16 +53,21 @@ impl Tips {
     /// The tips of the blocks that are not empty and do not show a transaction of this process. Each own transaction
     /// excludes one block; further blocks with the same tip are included.
     fn of_others(&self, blocks: &[BlockTip]) -> Vec<u128> {
-        let mut own: Vec<OwnFees> = lock(&self.own).iter().copied().collect();
+        let mut own = lock(&self.own).clone();
         let mut tips = Vec::new();
         for BlockTip { base_fee, tip } in blocks.iter().filter(|block| block.tip > 0) {
-            match own.iter().position(|fees| fees.tip_at(*base_fee) == Some(*tip)) {
-                Some(index) => drop(own.swap_remove(index)),
+            match own.iter().position(|fees| tip_paid(fees, *base_fee) == Some(*tip)) {
+                Some(index) => drop(own.swap_remove_back(index)),
                 None => tips.push(*tip),
             }
         }
         tips
     }
+}
+
+/// The tip that a transaction pays in a block with this base fee.
+fn tip_paid(fees: &Fees, base_fee: u128) -> Option<u128> {
+    Some(fees.tip.min(fees.max_fee.checked_sub(base_fee)?))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     action::Action,
-    price::{Bid, HighestFees, covers_price, price_gate, raise_bid},
+    price::{Bid, Fees, covers_price, price_gate, raise_bid},
 };
 
 /// How many transactions with lower nonces an attempt sends. The next attempts send the rest.
@@ -172,9 +172,7 @@ impl SendAttempt<'_> {
         Ok(match stored {
             None => price_gate(&quote, cap).ok(),
             Some(signed) if covers_price(signed.max_fee, &quote) => None,
-            Some(NewSignedTransaction { max_fee, tip, .. }) => {
-                raise_bid(HighestFees { max_fee: *max_fee, tip: *tip }, &quote, cap)
-            }
+            Some(signed) => raise_bid(Fees::of(signed), &quote, cap),
         })
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     node::Refusal,
-    price::{Bid, GasQuote, HighestFees, Urgency, covers_price, price_gate, raise_bid},
+    price::{Bid, Fees, GasQuote, Urgency, covers_price, price_gate, raise_bid},
     values::GasPrice,
 };
 
@@ -129,9 +129,10 @@ pub(crate) fn above_cap(max_fee: u128, cap: GasPrice) -> String {
     format!("it pays up to {}, above the cap of {cap}", GasPrice::from_wei(max_fee))
 }
 
-pub(crate) fn highest_fees(assigned: &AssignedNonce) -> HighestFees {
+/// The highest max fee and the highest tip of the transactions with this nonce. A replacement must outbid both.
+pub(crate) fn highest_fees(assigned: &AssignedNonce) -> Fees {
     let signed = assigned.transactions.iter().map(|transaction| &transaction.signed);
-    signed.fold(HighestFees::default(), |highest, it| HighestFees {
+    signed.fold(Fees::default(), |highest, it| Fees {
         max_fee: highest.max_fee.max(it.max_fee),
         tip: highest.tip.max(it.tip),
     })

@@ -99,8 +99,9 @@ impl FoundUse {
 
 /// The terms of a transaction that calls one of these pools to make a withdrawal.
 fn withdrawal_of(details: &TransactionDetails, pools: &[Address]) -> Option<Terms> {
-    let pool = details.to.filter(|to| pools.contains(to) && details.value.is_zero())?;
-    let (amount, beneficiary) = read_call(&details.input)?;
+    let Action { to, value, data } = &details.action;
+    let pool = to.to().filter(|to| pools.contains(to) && value.is_zero())?;
+    let (amount, beneficiary) = read_call(data)?;
     Some(Terms::Withdrawal {
         pool: pool.to_string(),
         beneficiary: beneficiary.to_string(),
@@ -110,7 +111,7 @@ fn withdrawal_of(details: &TransactionDetails, pools: &[Address]) -> Option<Term
 
 /// The terms of any other transaction.
 fn call_of(details: &TransactionDetails) -> Terms {
-    let Action { to, value, data } = details.action();
+    let Action { to, value, data } = &details.action;
     Terms::Call {
         to: to.to().map(|to| to.to_string()),
         value: value.to_string(),

@@ -87,9 +87,9 @@ impl<'a> Account<'a> {
         let Some(details) = node.transaction(receipt.hash).await? else { return Ok(None) };
         let Some(signed) = &details.signed else { return Ok(None) };
         let mined = MinedTransaction { signed, receipt };
-        let action = details.action();
+        let action = &details.action;
         // Its row is not read: a call is one that a pool would not understand.
         let call = read_call(&action.data).is_none().then(Call::default);
-        Ok(Some(final_result(&mined, node, self.address(), &action, call.as_ref()).await?))
+        Ok(Some(final_result(&mined, node, self.address(), action, call.as_ref()).await?))
     }
 }

@@ -79,6 +79,6 @@ impl<'a> Account<'a> {
 
 /// Whether it is a replacement of the withdrawal's transaction, or the filler that cancels it.
 fn is_own(details: &TransactionDetails, payment: &Payment) -> bool {
-    let is_same = Action::for_payment(payment).is_ok_and(|action| details.action() == action);
+    let is_same = Action::for_payment(payment).is_ok_and(|action| details.action == action);
     is_same || (payment.cancel_requested && details.is_filler())
 }

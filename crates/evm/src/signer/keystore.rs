@@ -108,11 +108,7 @@ impl Keystore {
         })?;
         match keystore.version {
             Self::VERSION => Ok(keystore),
-            found => Err(KeystoreError::Unsupported {
-                what: "version",
-                found: found.to_string(),
-                supported: "version 3",
-            }),
+            found => Err(unsupported("version", found, "version 3")),
         }
     }
 }
@@ -157,8 +153,7 @@ fn decrypt(
     mut text: Vec<u8>,
 ) -> Result<Vec<u8>, KeystoreError> {
     if crypto.cipher != "aes-128-ctr" {
-        let (found, supported) = (crypto.cipher.clone(), "aes-128-ctr");
-        return Err(KeystoreError::Unsupported { what: "cipher", found, supported });
+        return Err(unsupported("cipher", &crypto.cipher, "aes-128-ctr"));
     }
     let iv = bytes("iv", &crypto.cipherparams.iv)?;
     let mut cipher = Ctr128BE::<Aes128>::new_from_slices(&derived[..16], &iv)

@@ -58,11 +58,11 @@ mod tests {
     use alloy_primitives::B256;
 
     use super::*;
-    use crate::node::BlockId;
+    use crate::node::BlockNumHash;
 
     fn state(number: u64) -> NodeProgress {
         let time = Timestamp::from_micros(1_000_000_000);
-        let id = BlockId { number, hash: B256::ZERO };
+        let id = BlockNumHash { number, hash: B256::ZERO };
         let head = Block { id, parent_hash: B256::ZERO, time, gas_limit: None };
         NodeProgress { head, syncing: None }
     }

@@ -44,7 +44,7 @@ pub(crate) async fn simulate(
     action: &Action,
 ) -> Result<Result<u64, PoolRefusal>, NodeError> {
     if let Some(contract) = action.called_contract()
-        && !node.has_code(contract).await?
+        && node.have_code(&[contract]).await? == [false]
     {
         return Ok(Err(match payment.call {
             Some(_) => PoolRefusal::CallFails(format!("there is no contract at {contract}")),
