@@ -32,7 +32,9 @@ impl BareRoot {
         let folder = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir();
         let folder = folder.unwrap();
         let mut script = Command::new(root().join("scripts/bare-root"));
-        succeed(script.arg(kind).arg(file).arg(folder.path()));
+        // The first time, it takes longer than other commands may.
+        let made = script.arg(kind).arg(file).arg(folder.path()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         // As an installed system and an engine have it.
         fs::write(folder.path().join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
         Self { folder }
