@@ -141,7 +141,10 @@ fn missing_nonces_are_told() {
     harness.anvil.rpc("anvil_setNonce", json!([admin, "0x64"])).unwrap();
     let server = harness.serve_calls(&[]);
     let id = send(&server, json!({}));
-    assert_explained(&server, &id, &["no node shows the transaction with nonce 99"]);
+    wait_for("the missing nonce is told", || {
+        let explained = explained_json(&server, &id)["text"].to_string();
+        explained.contains("no node shows the transaction with nonce 99").then_some(())
+    });
 }
 
 /// Operators stop a transaction by its batch, and decide about it by itself.
