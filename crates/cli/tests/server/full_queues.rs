@@ -157,9 +157,11 @@ fn queue_full_behind_a_held_batch_frees_itself() {
         })
     };
     let store = harness.store();
-    // What is being sent when it is held may be committed.
-    wait_until("the first batch is delayed", || count_in_state(&store, BatchState::Delayed) == 1);
+    let is_delayed = || count_in_state(&store, BatchState::Delayed) == 1;
+    wait_until("the first batch is delayed", is_delayed);
     wait_until("the first batch is held", || hold(&store));
+    // It may have been on its way again when it was held.
+    wait_until("the first batch is delayed", is_delayed);
     harness.ledger.inject(Fault::Busy, When::Never);
     check_full_queue(&harness, &server, &stopped, "held: 1", |store| {
         store.release_batch(&first.service_id, &first.batch_id, None).unwrap();

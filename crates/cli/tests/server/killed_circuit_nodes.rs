@@ -251,7 +251,7 @@ fn assert_batches_go_on_when_the_peer_answers(event_sockets: &str) {
     let took = returned.elapsed();
     println!("all are committed {took:?} after the peer answered");
     assert_eq!(circuit.alpha().times_received(&batches[0].batch_id), 2, "it was not given up");
-    assert!(took < 3 * COORDINATOR_TIMEOUT, "{took:?}");
+    assert!(took < 10 * COORDINATOR_TIMEOUT, "{took:?}");
     server.stop();
 }
 

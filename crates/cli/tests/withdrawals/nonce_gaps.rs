@@ -43,12 +43,18 @@ fn wrong_nonce_parks_until_an_operator_corrects_it() {
     assert!(parked["waits_for"].as_str().unwrap().contains(&command), "{parked}");
     assert_eq!(harness.nonce(0), 1);
 
-    // The operator believes the node.
-    let start = format!("/v1/services/{}/nonces/start", service.replace(':', "%3A"));
-    let started = server.post(&start, &json!({ "nonce": 900, "reason": "the node says so" }));
-    assert_eq!(started.status, 200, "{started:?}");
-    assert_eq!(started.json()["changed"]["to"], "the next nonce is 900");
+    // The operator believes the node. Nothing is signed before it is right again.
+    let service_path = format!("/v1/services/{}", service.replace(':', "%3A"));
+    let act = |verb: &str, body| {
+        let done = server.post(&format!("{service_path}/{verb}"), &body);
+        assert_eq!(done.status, 200, "{done:?}");
+        done.json()
+    };
+    act("pause", json!({ "reason": "a test" }));
+    let started = act("nonces/start", json!({ "nonce": 900, "reason": "the node says so" }));
+    assert_eq!(started["changed"]["to"], "the next nonce is 900");
     harness.proxy.clear();
+    act("resume", json!({ "reason": "a test" }));
     wait_until("the gap is said", || {
         let waits_for = server.withdrawal(&id)["waits_for"].clone();
         waits_for.as_str().is_some_and(|text| text.contains(&format!("{service} 1 start")))
