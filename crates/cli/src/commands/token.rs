@@ -15,7 +15,7 @@ use crate::commands::{
     arguments::{ActionArgs, ReadArgs},
     failure::Failure,
     print::print_stdout,
-    remote::{Server, action_path, age, entries, field},
+    remote::{Server, action_path, age, entries, field, time},
 };
 
 /// Creates, lists and revokes the tokens with which clients use the HTTP interface
@@ -155,7 +155,8 @@ fn print(token: &Value) {
 }
 
 fn state(token: &Value) -> String {
-    match (token["revoked_at"].as_str(), token["expires_at"].as_str()) {
+    let at = |name| time(token, name).map(format_rfc3339_seconds);
+    match (at("revoked_at"), at("expires_at")) {
         (Some(at), _) => format!("revoked {at}"),
         (None, Some(at)) if token["accepted"] == true => format!("expires {at}"),
         (None, Some(at)) => format!("expired {at}"),

@@ -26,5 +26,5 @@ pub(super) use source::{Source, check_withdrawals};
 pub(super) use table::{Table, terminal_width};
 pub(super) use text::{
     age, change, elapsed, entries, field, joined, print_each, print_line, print_time, state_text,
-    time_until,
+    time, time_until,
 };

@@ -40,7 +40,7 @@ pub(in crate::commands) fn change(done: &Value) -> String {
 }
 
 /// The time in a field, if there is one.
-fn time(value: &Value, name: &str) -> Option<SystemTime> {
+pub(in crate::commands) fn time(value: &Value, name: &str) -> Option<SystemTime> {
     parse_rfc3339(value[name].as_str()?).ok()
 }
 
