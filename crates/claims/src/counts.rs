@@ -1,6 +1,5 @@
 use std::sync::{Arc, Mutex};
 
-use grid_batch_core::ItemId;
 use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Stale};
 use grid_batch_core::events::{Recorded, RecordedSubscriber};
 use grid_batch_support::lock;
@@ -46,7 +45,10 @@ impl RecordedSubscriber for ChangeCounters {
                 ..
             } => lock(&self.0).committed_after_invalid += 1,
             Recorded::NotApplied { .. } => lock(&self.0).stale += 1,
-            Recorded::EndedWaiting(ended) => lock(&self.0).count_ended(ended),
+            Recorded::EndedWaiting(ended) => {
+                let mut counts = lock(&self.0);
+                ended.iter().for_each(|(_, state)| counts.count_end(*state));
+            }
             _ => {}
         }
     }
@@ -60,24 +62,22 @@ impl ChangeCounts {
             BatchState::Delayed => self.delayed += 1,
             BatchState::InDoubt if change.event.ends_submission() => self.in_doubt += 1,
             BatchState::Absent => self.absent += 1,
-            BatchState::Committed => self.committed += 1,
-            BatchState::Invalid => self.invalid += 1,
-            _ => {}
+            state => self.count_end(state),
         }
     }
 
-    fn count_ended(&mut self, ended: &[(ItemId, BatchState)]) {
-        for (_, state) in ended {
-            match state {
-                BatchState::Committed => self.committed += 1,
-                _ => self.invalid += 1,
-            }
+    fn count_end(&mut self, state: BatchState) {
+        match state {
+            BatchState::Committed => self.committed += 1,
+            BatchState::Invalid => self.invalid += 1,
+            _ => {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::ItemId;
     use grid_batch_core::batches::{Event, LedgerStatus};
     use grid_batch_core::evidence::Evidence;
     use grid_batch_core::ledger::Outcome;

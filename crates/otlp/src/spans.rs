@@ -1,6 +1,6 @@
 //! The spans of a batch.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::{BatchState, TraceContext};
@@ -164,8 +164,7 @@ fn status(has_failed: bool, end: &BatchEvent) -> Status {
 }
 
 fn system_time(time: Timestamp) -> SystemTime {
-    let micros = u64::try_from(time.as_micros()).unwrap_or_default();
-    SystemTime::UNIX_EPOCH + Duration::from_micros(micros)
+    SystemTime::UNIX_EPOCH + time.since(Timestamp::default())
 }
 
 #[cfg(test)]

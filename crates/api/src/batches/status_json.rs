@@ -10,8 +10,7 @@ use utoipa::ToSchema;
 
 use crate::{
     batches::wait_json::WaitJson,
-    http::json_types,
-    http::{DltStatusName, Time},
+    http::{DltStatusName, Time, json_types},
 };
 
 /// The answer of `/batch_statuses`.

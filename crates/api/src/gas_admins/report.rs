@@ -2,8 +2,7 @@ use grid_batch_withdrawals::{GasAdminQueue, LastFailure};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::Time;
-use crate::withdrawals::Queued;
+use crate::{http::Time, withdrawals::Queued};
 
 /// What `/v1/gas-admins` shows about one gas admin.
 #[derive(Debug, Clone, Serialize, ToSchema)]

@@ -1,9 +1,6 @@
 //! Ends batches that wait behind others, so that they are in no lane.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    slice,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Event};
 use grid_batch_core::ledger::Outcome;
@@ -25,8 +22,10 @@ use crate::{
 /// The end of a waiting batch.
 pub(crate) struct WaitingEnd<'a> {
     pub(crate) batch_seq: i64,
-    /// What happens to the batch, which was never tried. The last change ends it.
-    pub(crate) changes: &'a [Change],
+    /// That it was submitted, if it was sent before its turn.
+    pub(crate) submitted: Option<&'a Change>,
+    /// What ends it.
+    pub(crate) change: &'a Change,
     /// Whether it stops others; `None`: by the policy of its service.
     pub(crate) stops: Option<Stops>,
 }
@@ -40,7 +39,7 @@ pub(crate) fn end_waiting(
     change: &Change,
     now: Timestamp,
 ) -> Result<ChangeOutcome, StoreError> {
-    let ended = WaitingEnd { batch_seq, changes: slice::from_ref(change), stops: None };
+    let ended = WaitingEnd { batch_seq, submitted: None, change, stops: None };
     let outcomes = end_all_waiting(connection, scheduler, &[ended], now)?;
     outcomes.first().copied().ok_or_else(|| StoreError::corrupt("no answer to a change"))
 }
@@ -55,10 +54,10 @@ pub(crate) fn end_all_waiting(
     let mut log = AttemptLog::default();
     let mut lanes = Vec::new();
     let mut outcomes = Vec::new();
-    for WaitingEnd { batch_seq, changes, stops } in ends {
-        let Some(Change { service_id, batch_id, .. }) = changes.first() else { continue };
+    for WaitingEnd { batch_seq, submitted, change, stops } in ends {
+        let Change { service_id, batch_id, .. } = change;
         let mut lane = Lane::of_waiting(service_id.clone(), *batch_id, *batch_seq);
-        let applied = changes.iter().try_for_each(|change| {
+        let applied = submitted.iter().chain([change]).try_for_each(|change| {
             let applied = lane.apply(change, now)?;
             log.add(&lane, change, applied, now);
             Ok(())
@@ -103,8 +102,15 @@ pub(super) fn end_committed_ahead(
     if ahead.is_empty() {
         return Ok(());
     }
-    let end = |(batch_seq, changes)| WaitingEnd { batch_seq, changes, stops: None };
-    let ends: Vec<_> = ahead.iter().map(|(seq, changes)| end((*seq, &changes[..]))).collect();
+    let ends: Vec<WaitingEnd<'_>> = ahead
+        .iter()
+        .map(|(batch_seq, [submitted, change])| WaitingEnd {
+            batch_seq: *batch_seq,
+            submitted: Some(submitted),
+            change,
+            stops: None,
+        })
+        .collect();
     end_all_waiting(connection, scheduler, &ends, now)?;
     scheduler.add_ended(ahead.iter().map(|(_, [it, _])| (it.batch_id, BatchState::Committed)));
     Ok(())

@@ -1,6 +1,6 @@
 //! Batches that must not be sent because of another one.
 
-use std::{collections::HashMap, slice};
+use std::collections::HashMap;
 
 use grid_batch_core::batches::{BatchState, Change, ChangeOutcome, Decision, Event};
 use grid_batch_core::queue::Strategy;
@@ -44,7 +44,8 @@ pub(crate) fn end_unsendable(
         .iter()
         .map(|(batch_seq, stops, change)| WaitingEnd {
             batch_seq: *batch_seq,
-            changes: slice::from_ref(change),
+            submitted: None,
+            change,
             stops: *stops,
         })
         .collect();
