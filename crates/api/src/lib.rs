@@ -56,7 +56,7 @@ pub use gas_admins::{
     FailureReport, GasAdminReport, GasPause, GasReport, PoolReport, QueueReport, Reading,
 };
 pub use grid_batch_support::{Jobs, ShutdownHandle};
-pub use group_commit::CommitProgress;
+pub use group_commit::{CommitFailure, CommitProgress};
 pub use guard::{HostName, HostNameError, WebOrigin, WebOriginError};
 pub use health::{HealthPart, HealthReport, HealthStatus};
 pub use in_process::{InProcessAnswer, InProcessApi};

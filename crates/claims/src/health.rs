@@ -18,11 +18,12 @@ struct LastResult {
     succeeded_at: Instant,
     taken: u64,
     orphaned: u64,
+    lost: u64,
 }
 
 impl Default for LastResult {
     fn default() -> Self {
-        Self { error: None, succeeded_at: Instant::now(), taken: 0, orphaned: 0 }
+        Self { error: None, succeeded_at: Instant::now(), taken: 0, orphaned: 0, lost: 0 }
     }
 }
 
@@ -47,11 +48,21 @@ impl ClaimHealth {
         lock(&self.0).orphaned
     }
 
+    /// How many other instances stopped to renew their claims without releasing them.
+    pub fn lost(&self) -> u64 {
+        lock(&self.0).lost
+    }
+
     pub(crate) fn count(&self, takeover: &Takeover) {
         let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
         let mut last = lock(&self.0);
         last.taken += count(takeover.claims.len());
         last.orphaned += count(takeover.in_doubt.len());
+        last.lost += count(takeover.lost.len());
+        for instance in &takeover.lost {
+            warn!(lost:% = instance;
+                "another instance has stopped without releasing its services, which others have taken");
+        }
     }
 
     /// Stores the result's error, or clears the last one. Logs only when this changes the health:

@@ -3,6 +3,7 @@
 mod awaited_ends;
 mod counts;
 mod health;
+mod invalid_services;
 mod maintainer;
 mod notifications;
 mod recorded_log;
@@ -16,6 +17,7 @@ pub use awaited_ends::AwaitedEnds;
 pub use counts::{ChangeCounters, ChangeCounts};
 pub use grid_batch_support::{Job, Jobs};
 pub use health::ClaimHealth;
+pub use invalid_services::InvalidServices;
 pub use maintainer::{ClaimMaintainer, ClaimMaintainerOptions};
 pub use notifications::NotificationListener;
 pub use recorded_log::log_recorded;

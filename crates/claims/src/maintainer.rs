@@ -173,7 +173,7 @@ impl<K: ClaimKeeper> MaintainerWorker<K> {
     /// Takes services and returns their number.
     fn take(&self, take: impl FnOnce(&K) -> BatchResult<Takeover>) -> usize {
         let Some(takeover) = self.health.update(take(&self.claims)) else { return 0 };
-        let Takeover { claims, in_doubt } = &takeover;
+        let Takeover { claims, in_doubt, .. } = &takeover;
         if !claims.is_empty() {
             info!(services = claims.len(); "services claimed");
         }
@@ -205,7 +205,7 @@ mod tests {
 
     fn takeover(count: usize) -> Takeover {
         let claim = |number| Claim { service_id: format!("s{number}").parse().unwrap(), epoch: 1 };
-        Takeover { claims: (0..count).map(claim).collect(), in_doubt: Vec::new() }
+        Takeover { claims: (0..count).map(claim).collect(), ..Takeover::default() }
     }
 
     /// A worker, and the takeovers that its subscriber is called with.

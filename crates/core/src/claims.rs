@@ -44,6 +44,8 @@ pub struct Takeover {
     /// Batches that a previous owner had handed to a submitter. They are in doubt now; ask the
     /// ledger about them at once.
     pub in_doubt: Vec<(ServiceId, ItemId)>,
+    /// Instances that have neither renewed nor released their claims, and that were removed.
+    pub lost: Vec<InstanceId>,
 }
 
 impl Takeover {
@@ -51,6 +53,7 @@ impl Takeover {
     pub fn extend(&mut self, other: Self) {
         self.claims.extend(other.claims);
         self.in_doubt.extend(other.in_doubt);
+        self.lost.extend(other.lost);
     }
 }
 

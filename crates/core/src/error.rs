@@ -46,6 +46,9 @@ pub enum BatchError {
         .0.first().map_or("none", ServiceId::as_str)
     )]
     Locked(Vec<ServiceId>),
+    /// The store has no space left: give it some, then try again.
+    #[error("no space is left: {0}")]
+    Full(String),
     /// The ledger sent a response that does not fit the request.
     #[error("the answer cannot be used: {0}")]
     InvalidAnswer(String),
@@ -58,6 +61,7 @@ impl BatchError {
         match self {
             Self::InternalError(text) => Self::InternalError(format!("{place}: {text}")),
             Self::Unavailable(text) => Self::Unavailable(format!("{place}: {text}")),
+            Self::Full(text) => Self::Full(format!("{place}: {text}")),
             Self::InvalidAnswer(text) => Self::InvalidAnswer(format!("{place}: {text}")),
             Self::Locked(services) => Self::Locked(services),
         }

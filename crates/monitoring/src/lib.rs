@@ -16,7 +16,7 @@ pub use counts_log::CountsLog;
 pub use event_observer::EventObserver;
 pub use gas_reports::gas_reports;
 pub use gas_watch::watch_gas;
-pub use health::{Health, HealthSources};
+pub use health::{CompareSettings, Health, HealthSources};
 pub use metrics::{
     History, HistoryRecorder, MetricsSources, QueueMetrics, QueueSources, StageTimes,
 };

@@ -221,7 +221,7 @@ mod tests {
         let trigger = PollTrigger::new();
         let claims = ["a", "b"].map(|name| Claim { service_id: service(name), epoch: 1 });
         let in_doubt = vec![(service("a"), ItemId::from_bytes([1; 64]))];
-        let takeover = Takeover { claims: claims.into(), in_doubt };
+        let takeover = Takeover { claims: claims.into(), in_doubt, ..Takeover::default() };
         trigger.recorded(Recorded::TakenOver(&takeover));
         assert_eq!(take(&trigger), ["a", "b"]);
         trigger.recorded(Recorded::Resumed(&[service("c")]));

@@ -296,7 +296,7 @@ mod tests {
         let claims = services.map(|service_id| Claim { service_id, epoch: 1 });
         let in_doubt = |number: u8| (service("a"), ItemId::from_bytes([number; 64]));
         let in_doubt = (0..100).map(in_doubt).collect();
-        let takeover = Takeover { claims: claims.into(), in_doubt };
+        let takeover = Takeover { claims: claims.into(), in_doubt, ..Takeover::default() };
         wake_up.recorded(Recorded::TakenOver(&takeover));
         assert_eq!(wake_up.take(9), ["a", "b"].map(service));
         assert_eq!(notified.try_iter().count(), 2, "each is woken once");

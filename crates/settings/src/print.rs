@@ -1,4 +1,7 @@
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::{Form, GivenValue, Origin, Setting, SettingValues};
 
@@ -23,6 +26,20 @@ impl SettingValues {
     /// The same with all secrets.
     pub fn printed_with_secrets(&self) -> impl fmt::Display {
         PrintedSettings { values: self, secrets: Secrets::Shown }
+    }
+
+    /// The values of all settings that must be equal on all instances, by name and without secrets. The values for keys are
+    /// one text.
+    pub fn equal_on_all_instances(&self) -> BTreeMap<&'static str, String> {
+        let value = |given: &&GivenValue| {
+            let value = toml_value(given, Secrets::Replaced);
+            given.key.as_ref().map_or_else(|| value.clone(), |key| format!("{key}={value}"))
+        };
+        let values = |setting: &'static Setting| {
+            self.all_of(setting).iter().map(value).collect::<Vec<_>>().join(", ")
+        };
+        let equal = self.table().iter().filter(|setting| setting.equal);
+        equal.map(|setting| (setting.name, values(setting))).collect()
     }
 }
 

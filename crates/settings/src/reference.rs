@@ -25,7 +25,7 @@ This file is generated from the tables of settings: `UPDATE_DOCS=1 cargo test -p
 The setting `poll.interval` is the key `interval` in the section `[poll]` of the file, the variable
 `GRID_BATCH_POLL_INTERVAL` and the flag `--poll-interval`. Flags override variables, and variables the file.
 Times are numbers with a unit, such as `500ms`, `2s` or `1h`. A setting that is *equal* must have the same value on all
-instances; the server does not compare them.
+instances; the part `settings` of `/health` has differences.
 
 A setting with `*` in its name has a value for each key: `services.*.strategy` is the key `strategy` in the section
 `[services.\"KEY\"]` of the file. The variable `GRID_BATCH_SERVICES_STRATEGY` and the flag `--services-strategy` are

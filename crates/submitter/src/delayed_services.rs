@@ -240,8 +240,8 @@ impl DelayedServices {
 
 fn log_that_it_goes_on(service_id: &ServiceId, ended: [Option<Delay>; 2], now: MonotonicTime) {
     for delay in ended.into_iter().flatten().filter(|delay| delay.warned) {
-        let (seconds, attempts) = (now.since(delay.first_seen).as_secs(), delay.attempts);
-        info!(service:% = service_id, seconds, attempts; "the service goes on");
+        let (seconds, failed) = (now.since(delay.first_seen).as_secs(), delay.attempts);
+        info!(service:% = service_id, seconds, failed_in_a_row = failed; "the service goes on");
     }
 }
 
@@ -250,7 +250,7 @@ fn warn_of_new(delayed: &[DelayedService]) {
     let (named, more) = delayed.split_at(NAMED.min(delayed.len()));
     for it in named {
         warn!(
-            service:% = it.service_id, batch_id = it.batch_id.as_str(), attempts = it.attempts,
+            service:% = it.service_id, batch_id = it.batch_id.as_str(), failed_in_a_row = it.attempts,
             seconds = it.waiting_for.as_secs(), outcome:% = it.outcome, error = it.error.as_str();
             "the ledger does not accept the batch of a service; it is tried again"
         );

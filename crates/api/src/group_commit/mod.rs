@@ -4,6 +4,6 @@ mod commit_progress;
 mod queue;
 mod writer;
 
-pub use commit_progress::CommitProgress;
+pub use commit_progress::{CommitFailure, CommitProgress};
 pub(crate) use queue::{WriteQueue, WriteRequest, WriteSlot};
 pub(crate) use writer::{GroupSize, GroupStore, GroupWriter, QueueOf};

@@ -103,8 +103,12 @@ impl<S: GroupStore> GroupWriter<S> {
         let requests = items.len();
         let _in_progress = self.progress.begin();
         match catch_panic(|| self.store.store(items)) {
-            Ok(Ok(answers)) => answers,
+            Ok(Ok(answers)) => {
+                self.progress.succeeded();
+                answers
+            }
             Ok(Err(error)) => {
+                self.progress.failed_by(&error);
                 warn!(requests, error:%; "storing a group of {} failed", S::ITEMS);
                 Vec::new()
             }

@@ -27,6 +27,7 @@ mod earlier_transactions;
 mod equal_json;
 mod event_streams;
 mod failed_over_clients;
+mod faults_are_shown;
 mod file_descriptors;
 mod frozen_nodes;
 mod full_queues;

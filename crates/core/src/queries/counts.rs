@@ -102,6 +102,27 @@ pub struct PoolConnections {
     pub most: u32,
 }
 
+/// The space of the file system that has the database, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// What is left for this process.
+    pub free: u64,
+    /// The size of the file system.
+    pub total: u64,
+}
+
+impl DiskSpace {
+    /// Less than a tenth is left, and less than a gibibyte: soon, nothing can be stored.
+    pub fn is_low(self) -> bool {
+        self.free < (self.total / 10).min(1 << 30)
+    }
+
+    /// Not even a mebibyte is left.
+    pub fn is_used_up(self) -> bool {
+        self.free < 1 << 20
+    }
+}
+
 /// Counts what is stored, for the health and the metrics of a server.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait BatchCounts: Send + Sync {

@@ -130,6 +130,17 @@ fn fmt_sentences(reasons: &[WaitReason], f: &mut fmt::Formatter<'_>) -> fmt::Res
     sentences.try_for_each(|sentence| write!(f, " {sentence}."))
 }
 
+/// Nodes that do not answer, and the other reasons. Without its nodes, nothing else about a service can change.
+fn outages_first(reasons: Vec<WaitReason>) -> (Vec<WaitReason>, Vec<WaitReason>) {
+    reasons.into_iter().partition(|reason| matches!(reason, WaitReason::Node(_)))
+}
+
+/// Sentences that precede another one.
+fn fmt_outages(outages: &[WaitReason], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut sentences = outages.iter().filter_map(WaitReason::sentence);
+    sentences.try_for_each(|sentence| write!(f, "{sentence}. "))
+}
+
 /// The time until something happens, as a text.
 struct After(Duration);
 
@@ -206,6 +217,11 @@ impl<'a> BatchExplanation<'a> {
         deadline.into_iter().chain(facts.waits_of(&batches)).chain(facts.waits()).collect()
     }
 
+    fn fmt_search(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(facts) = &self.facts else { return Ok(()) };
+        facts.fmt_search(self.blocker().unwrap_or(&self.details.batch), f)
+    }
+
     /// What an operator could do: first about the batch, then about the one that it waits for and about its service.
     /// While a node of the ledger does not answer, decisions that would guess what the ledger did are left out.
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
@@ -247,8 +263,11 @@ impl<'a> BatchExplanation<'a> {
 impl fmt::Display for BatchExplanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(wait) = self.details.wait() else { return fmt_end(self.details, f) };
+        let (outages, others) = outages_first(self.also());
+        fmt_outages(&outages, f)?;
         write!(f, "The batch waits for {wait}.")?;
-        MoreThanWait(self).fmt(f)
+        self.fmt_search(f)?;
+        fmt_sentences(&others, f)
     }
 }
 
@@ -260,10 +279,7 @@ pub struct MoreThanWait<'a>(pub &'a BatchExplanation<'a>);
 impl fmt::Display for MoreThanWait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(explanation) = self;
-        let batch = &explanation.details.batch;
-        if let Some(facts) = &explanation.facts {
-            facts.fmt_search(explanation.blocker().unwrap_or(batch), f)?;
-        }
+        explanation.fmt_search(f)?;
         fmt_sentences(&explanation.also(), f)
     }
 }
@@ -314,6 +330,8 @@ impl<'a> ServiceExplanation<'a> {
 impl fmt::Display for ServiceExplanation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ServiceOverview { service_id, open, under_way, .. } = self.facts.service;
+        let (outages, others) = outages_first(self.facts.waits());
+        fmt_outages(&outages, f)?;
         fmt_counts(f, service_id, *open, *under_way)?;
         if let Some(oldest) = self.oldest
             && let Some(wait) = oldest.wait()
@@ -323,7 +341,7 @@ impl fmt::Display for ServiceExplanation<'_> {
             let of_batch: Vec<_> = self.facts.waits_of(&[&oldest.batch]).collect();
             fmt_sentences(&of_batch, f)?;
         }
-        fmt_sentences(&self.facts.waits(), f)
+        fmt_sentences(&others, f)
     }
 }
 

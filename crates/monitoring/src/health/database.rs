@@ -5,6 +5,7 @@ use std::{
 };
 
 use grid_batch_core::InternalError;
+use grid_batch_core::queries::DiskSpace;
 use grid_batch_support::{ErrorChain, Job, Jobs, Shutdown};
 use log::{info, warn};
 use tokio::time::timeout;
@@ -19,6 +20,15 @@ struct Probed {
     asked_at: Option<Instant>,
     succeeded_at: Instant,
     has_failed: bool,
+    /// Whether the log says that the database does not answer.
+    is_logged: bool,
+    space: Option<DiskSpace>,
+}
+
+impl Probed {
+    fn is_late(&self) -> bool {
+        self.asked_at.is_some_and(|asked| asked.elapsed() > DatabaseHealth::ANSWER_LIMIT)
+    }
 }
 
 impl DatabaseHealth {
@@ -29,13 +39,27 @@ impl DatabaseHealth {
 
     pub(super) fn new() -> Self {
         let succeeded_at = Instant::now();
-        Self(Arc::new(Mutex::new(Probed { asked_at: None, succeeded_at, has_failed: false })))
+        let (asked_at, has_failed, is_logged, space) = Default::default();
+        let probed = Probed { asked_at, succeeded_at, has_failed, is_logged, space };
+        Self(Arc::new(Mutex::new(probed)))
     }
 
     pub(super) fn answers(&self) -> bool {
         let probed = self.lock();
-        let is_late = probed.asked_at.is_some_and(|asked| asked.elapsed() > Self::ANSWER_LIMIT);
-        !probed.has_failed && !is_late
+        !probed.has_failed && !probed.is_late()
+    }
+
+    /// The space that the database had at the last answer, if this process can tell.
+    pub(super) fn space(&self) -> Option<DiskSpace> {
+        self.lock().space
+    }
+
+    /// Logs once that a query has no answer. The thread that sent it still waits.
+    pub(super) fn log_delay(&self) {
+        let mut probed = self.lock();
+        if probed.is_late() && !std::mem::replace(&mut probed.is_logged, true) {
+            warn!("the database hangs: a query has no answer");
+        }
     }
 
     /// For how long the database has not answered.
@@ -47,20 +71,21 @@ impl DatabaseHealth {
         self.lock().asked_at = Some(Instant::now());
     }
 
-    fn end<E: Error>(&self, result: Result<(), E>) {
-        let is_late = !self.answers();
+    fn end<E: Error>(&self, result: Result<Option<DiskSpace>, E>) {
         let mut probed = self.lock();
+        let was_late = probed.is_late();
         probed.asked_at = None;
         let had_failed = std::mem::replace(&mut probed.has_failed, result.is_err());
+        let was_logged = std::mem::replace(&mut probed.is_logged, result.is_err());
         match result {
-            Ok(()) => {
+            Ok(space) => {
                 let seconds = probed.succeeded_at.elapsed().as_secs();
-                if had_failed || is_late {
+                if had_failed || was_late {
                     info!(seconds; "the database answers again");
                 }
-                probed.succeeded_at = Instant::now();
+                (probed.succeeded_at, probed.space) = (Instant::now(), space);
             }
-            Err(error) if !had_failed => {
+            Err(error) if !had_failed && !was_logged => {
                 warn!(error:% = ErrorChain(&error); "the database does not answer");
             }
             Err(_) => {}
@@ -75,7 +100,7 @@ impl DatabaseHealth {
 /// Starts the thread that queries the database. It is used for nothing else, so the query never has to wait.
 pub(super) fn watch<E: Error>(
     state: DatabaseHealth,
-    mut probe: impl FnMut() -> Result<(), E> + Send + 'static,
+    mut probe: impl FnMut() -> Result<Option<DiskSpace>, E> + Send + 'static,
     jobs: &Jobs,
 ) -> Result<Job, InternalError> {
     let (runtime, shutdown) = (jobs.handle().clone(), Shutdown::new());
@@ -99,8 +124,8 @@ mod tests {
         InternalError::new("no connection")
     }
 
-    fn answer() -> Result<(), InternalError> {
-        Ok(())
+    fn answer() -> Result<Option<DiskSpace>, InternalError> {
+        Ok(None)
     }
 
     #[test]

@@ -1,9 +1,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use grid_batch_api::{CommitProgress, HealthPart, HealthStatus};
-use grid_batch_claims::ClaimHealth;
+use grid_batch_api::{CommitFailure, CommitProgress, HealthPart, HealthStatus};
+use grid_batch_claims::{ClaimHealth, InvalidServices};
 use grid_batch_core::evidence::LookupLag;
-use grid_batch_core::queries::{FullQueue, QueueCounts, ServicePause};
+use grid_batch_core::queries::{DiskSpace, FullQueue, QueueCounts, ServicePause};
 use grid_batch_ledger_check::LedgerCheck;
 use grid_batch_poller::{EventFollower, LookupProgress, LookupReport, MonitorCounters};
 use grid_batch_queuer::{InFlightCounts, Places};
@@ -11,7 +11,9 @@ use grid_batch_submitter::DelayedServices;
 use grid_batch_support::{JobReport, Jobs};
 use grid_batch_withdrawals::GasMonitor;
 
-use super::{database::DatabaseHealth, gas::gas_part, services::ServiceState};
+use super::{
+    database::DatabaseHealth, gas::gas_part, services::ServiceState, settings::CompareSettings,
+};
 
 /// The sources of the health of each part. Reading them does not block.
 pub struct HealthSources {
@@ -21,12 +23,16 @@ pub struct HealthSources {
     pub renewal_limit: Duration,
     /// Whether nodes have confirmed their ledger, and answer.
     pub ledger: LedgerCheck,
-    /// How long new batches have waited for their commit.
+    /// How long new batches have waited for their commit, and whether it fails.
     pub commits: CommitProgress,
     /// How many services are stopped.
     pub poller: MonitorCounters,
     /// The services whose batches are delayed.
     pub delayed: DelayedServices,
+    /// The services whose batches all end as invalid.
+    pub invalid: InvalidServices,
+    /// Compares the settings of this instance with those of the others, in the database.
+    pub settings: Arc<CompareSettings>,
     /// Returns how many services have a row that another transaction keeps locked.
     pub locked: Arc<dyn Fn() -> usize + Send + Sync>,
     /// The event streams, if the ledger has them.
@@ -65,7 +71,7 @@ pub(super) fn parts(
         ("database", database_part(sources, database)),
         ("claims", claims_part(sources)),
         ("ledger", ledger_part(&sources.ledger)),
-        ("intake", intake_part(sources.commits.elapsed(), &services.queues())),
+        ("intake", intake_part(&sources.commits, &services.queues())),
         ("services", services_part(services, &WaitingServices::read(sources))),
         ("events", events_part(sources.events.as_ref())),
         ("jobs", jobs_part(&sources.jobs.reports())),
@@ -89,10 +95,25 @@ pub(super) fn database_answers(sources: &HealthSources, database: &DatabaseHealt
 
 fn database_part(sources: &HealthSources, database: &DatabaseHealth) -> HealthPart {
     if database_answers(sources, database) {
-        return HealthPart::default();
+        return space_part(database.space());
     }
     let seconds = database.since_answer().as_secs();
     unhealthy(format!("the database has not answered for {seconds} s; the log has the reason"))
+}
+
+/// A database that answers, and its space, if this process can tell.
+fn space_part(space: Option<DiskSpace>) -> HealthPart {
+    const MEBIBYTE: u64 = 1 << 20;
+    let Some(space) = space else { return HealthPart::default() };
+    let (free, total) = (space.free / MEBIBYTE, space.total / MEBIBYTE);
+    let part = if space.is_used_up() {
+        unhealthy("the file system of the database is full: nothing can be stored")
+    } else if space.is_low() {
+        degraded(format!("the file system of the database has {free} MiB left of {total} MiB"))
+    } else {
+        HealthPart::default()
+    };
+    with_numbers(part, [("free_mebibytes", free)])
 }
 
 fn claims_part(sources: &HealthSources) -> HealthPart {
@@ -155,19 +176,32 @@ fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
     with_numbers(part, [("nodes", number(nodes)), ("answering", number(working))])
 }
 
-fn intake_part(elapsed: Option<Duration>, queues: &QueueCounts) -> HealthPart {
-    let mut reasons = Vec::new();
-    if let Some(elapsed) = elapsed.filter(|elapsed| *elapsed > SLOW_COMMIT) {
-        reasons.push(format!(
-            "new batches have waited for their commit for {} s; something may lock rows in the database",
-            elapsed.as_secs()
-        ));
+fn intake_part(commits: &CommitProgress, queues: &QueueCounts) -> HealthPart {
+    let numbers = [
+        ("open_batches", queues.open),
+        ("full_services", queues.full),
+        ("failed_commits", commits.failed()),
+    ];
+    if let Some(CommitFailure { lasted, is_full }) = commits.failure() {
+        let cause =
+            if is_full { "the database has no space left" } else { "the log has the reason" };
+        let seconds = lasted.as_secs();
+        let reason = format!("new batches could not be stored for {seconds} s: {cause}");
+        return with_numbers(unhealthy(reason), numbers);
     }
+    let mut reasons: Vec<_> = commit_reason(commits.elapsed()).into_iter().collect();
     if let Some(fullest) = &queues.fullest {
         reasons.push(full_queue(fullest, queues.full));
     }
-    let numbers = [("open_batches", queues.open), ("full_services", queues.full)];
     with_numbers(with_reasons(&reasons), numbers)
+}
+
+/// Why a commit that has taken this long needs a look.
+fn commit_reason(elapsed: Option<Duration>) -> Option<String> {
+    let seconds = elapsed.filter(|elapsed| *elapsed > SLOW_COMMIT)?.as_secs();
+    Some(format!(
+        "new batches have waited for their commit for {seconds} s; something may lock rows in the database"
+    ))
 }
 
 /// Describes what fills the queue of a service, and how many other services are full.
@@ -224,7 +258,7 @@ fn dependencies_part(lookups: LookupReport, queues: &QueueCounts) -> HealthPart 
     with_numbers(with_reasons(&reasons), numbers)
 }
 
-fn with_reasons(reasons: &[String]) -> HealthPart {
+pub(super) fn with_reasons(reasons: &[String]) -> HealthPart {
     if reasons.is_empty() { HealthPart::default() } else { degraded(reasons.join("; ")) }
 }
 
@@ -242,6 +276,7 @@ pub(crate) struct WaitingServices {
     pub(crate) delayed: u64,
     pub(crate) busy: u64,
     pub(crate) locked: u64,
+    pub(crate) only_invalid: u64,
 }
 
 impl WaitingServices {
@@ -253,12 +288,13 @@ impl WaitingServices {
             delayed: number(delayed.long),
             busy: number(delayed.busy),
             locked: number((sources.locked)()),
+            only_invalid: sources.invalid.count(),
         }
     }
 }
 
 pub(crate) fn services_part(services: &ServiceState, waiting: &WaitingServices) -> HealthPart {
-    let WaitingServices { stalled, delayed, busy, locked } = *waiting;
+    let WaitingServices { stalled, delayed, busy, locked, only_invalid } = *waiting;
     let counts = services.counts().unwrap_or_default();
     let mut reasons = Vec::new();
     for (number, what) in [
@@ -268,7 +304,7 @@ pub(crate) fn services_part(services: &ServiceState, waiting: &WaitingServices) 
             "at a batch that was open when the database went back to an earlier state, which may have been \
              sent; the log has the reason",
         ),
-        (counts.failing, "failing; `grid-batch show` has the last error"),
+        (counts.failing, "failing; `grid-batch list --state delayed` shows why"),
         (stalled, "standing still"),
         (delayed, "delayed for long; the log has the reasons"),
         (locked, "locked in the database by another transaction"),
@@ -276,6 +312,16 @@ pub(crate) fn services_part(services: &ServiceState, waiting: &WaitingServices) 
         if number > 0 {
             reasons.push(format!("{number} of {} services are {what}", counts.open));
         }
+    }
+    if counts.all_paused {
+        reasons.push("an operator has paused all services".to_owned());
+    } else if counts.paused > 0 {
+        reasons.push(format!("an operator has paused {} services", counts.paused));
+    }
+    if only_invalid > 0 {
+        reasons.push(format!(
+            "the last batches of {only_invalid} services have all ended as invalid; the log names them"
+        ));
     }
     if counts.states_differ > 0 {
         let number = counts.states_differ;
@@ -309,6 +355,7 @@ pub(crate) fn services_part(services: &ServiceState, waiting: &WaitingServices) 
             ("delayed", delayed),
             ("busy", busy),
             ("locked", locked),
+            ("only_invalid", only_invalid),
             ("halted", counts.halted),
             ("paused", counts.paused),
             ("states_differ", counts.states_differ),
@@ -362,17 +409,30 @@ mod tests {
     use super::*;
 
     fn waiting(stalled: u64) -> WaitingServices {
-        WaitingServices { stalled, delayed: 0, busy: 0, locked: 0 }
+        WaitingServices { stalled, delayed: 0, busy: 0, locked: 0, only_invalid: 0 }
     }
 
     #[test]
     fn slow_commit_is_shown() {
-        let part = |elapsed| intake_part(elapsed, &QueueCounts::default());
-        assert_eq!(part(None).status, HealthStatus::Ok);
-        assert_eq!(part(Some(Duration::from_secs(1))).status, HealthStatus::Ok);
-        let part = part(Some(Duration::from_secs(12)));
-        assert_eq!(part.status, HealthStatus::Degraded);
-        assert!(part.reason.unwrap().contains("12 s"));
+        let queues = QueueCounts::default();
+        assert_eq!(commit_reason(None), None);
+        assert_eq!(commit_reason(Some(Duration::from_secs(1))), None);
+        assert!(commit_reason(Some(Duration::from_secs(12))).unwrap().contains("12 s"));
+        let part = intake_part(&CommitProgress::default(), &queues);
+        assert_eq!(part.status, HealthStatus::Ok);
+    }
+
+    #[test]
+    fn little_space_is_shown() {
+        let (mebibyte, gibibyte) = (1 << 20, 1 << 30);
+        let part = |free, total| space_part(Some(DiskSpace { free, total }));
+        assert_eq!(space_part(None), HealthPart::default());
+        assert_eq!(part(2 * gibibyte, 100 * gibibyte).status, HealthStatus::Ok);
+        assert_eq!(part(20 * mebibyte, 100 * mebibyte).status, HealthStatus::Ok);
+        let low = part(9 * mebibyte, 100 * mebibyte);
+        assert_eq!((low.status, low.numbers["free_mebibytes"]), (HealthStatus::Degraded, 9));
+        assert!(low.reason.unwrap().contains("9 MiB left of 100 MiB"));
+        assert_eq!(part(0, gibibyte).status, HealthStatus::Unhealthy);
     }
 
     #[test]
@@ -396,7 +456,7 @@ mod tests {
             fullest: Some(fullest),
             ..QueueCounts::default()
         };
-        let part = intake_part(None, &queues);
+        let part = intake_part(&CommitProgress::default(), &queues);
         assert_eq!((part.status, part.numbers["open_batches"]), (HealthStatus::Degraded, 25));
         assert_eq!(
             part.reason.unwrap(),

@@ -88,6 +88,11 @@ impl MetricsSources {
                 status.sample(&[("part", name), ("status", label)], is_present);
             }
         }
+        let help = "1 for each node of the ledger that answers and has confirmed its ledger, 0 for the others.";
+        let mut nodes = text.gauges("grid_batch_node_works", help);
+        for (node, works) in self.health.nodes() {
+            nodes.sample(&[("node", &node)], f64::from(u8::from(works)));
+        }
         // Each number of a part is a sample of one metric, so the names of metrics do not depend on what the server
         // does.
         let mut numbers = text.gauges(
@@ -107,6 +112,8 @@ impl MetricsSources {
         text.gauge("grid_batch_lease_age_seconds", help, age);
         let help = "How many times this instance has claimed a service.";
         text.counter("grid_batch_claims_taken_total", help, count(self.claims.taken()));
+        let help = "Other instances that stopped without releasing their services, as far as this one noticed.";
+        text.counter("grid_batch_instances_lost_total", help, count(self.claims.lost()));
         let help = "Batches that an instance was submitting when this one took its services; they are in doubt.";
         text.counter("grid_batch_orphaned_batches_total", help, count(self.claims.orphaned()));
     }

@@ -3,6 +3,7 @@
 
 mod access;
 mod check;
+mod equal;
 mod general;
 mod http;
 mod instance;

@@ -13,8 +13,8 @@ use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_core::{ScopeIdError, ServiceId};
 use grid_batch_ledger_check::{LedgerCheck, compare_states};
 use grid_batch_monitoring::{
-    CountsLog, EventObserver, Health, HealthSources, History, HistoryRecorder, MetricsSources,
-    QueueMetrics, QueueSources, watch_gas,
+    CompareSettings, CountsLog, EventObserver, Health, HealthSources, History, HistoryRecorder,
+    MetricsSources, QueueMetrics, QueueSources, watch_gas,
 };
 use grid_batch_poller::{
     InconclusivePolicy, LedgerStatusReader, LookupProgress, MissingTransactionMonitor,
@@ -333,6 +333,8 @@ fn start_health(
         commits,
         poller: counters.poller.clone(),
         delayed: shared.delayed.clone(),
+        invalid: shared.invalid.clone(),
+        settings: compare_settings(base),
         locked: count_locked(&base.store),
         events: shared.follower.clone(),
         gas: opened.gas.clone(),
@@ -383,6 +385,11 @@ fn start_metrics(
         jobs: base.jobs.clone(),
     };
     (sources, history)
+}
+
+fn compare_settings(base: &Base<'_>) -> Arc<CompareSettings> {
+    let (store, config) = (base.store.clone(), base.config.clone());
+    Arc::new(move || Ok(config.differing_settings(&store.settings_of_instances()?)))
 }
 
 fn count_locked(store: &Store) -> Arc<dyn Fn() -> usize + Send + Sync> {

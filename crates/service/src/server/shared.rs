@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use grid_batch_api::AwaitedBatches;
-use grid_batch_claims::{AwaitedEnds, ChangeCounters, ClaimRequests, RecordedStream, log_recorded};
+use grid_batch_claims::{
+    AwaitedEnds, ChangeCounters, ClaimRequests, InvalidServices, RecordedStream, log_recorded,
+};
 use grid_batch_core::ServiceId;
 use grid_batch_core::events::RecordedSubscriber;
 use grid_batch_core::queue::Admission;
@@ -30,6 +32,7 @@ pub(super) struct Shared {
     pub(super) follower: Option<EventFollower>,
     pub(super) next_batches: Option<NextBatchRequests>,
     pub(super) changes: ChangeCounters,
+    pub(super) invalid: InvalidServices,
     pub(super) stages: StageTimes,
     pub(super) awaited: AwaitedBatches,
     pub(super) awaited_ends: AwaitedEnds,
@@ -66,6 +69,7 @@ impl Shared {
             wake_up,
             trigger,
             changes: ChangeCounters::default(),
+            invalid: InvalidServices::default(),
             stages: StageTimes::new(),
             awaited_ends,
             looks: JobTrigger::default(),
@@ -77,6 +81,7 @@ impl Shared {
     pub(super) fn stream(&self, base: &Base<'_>, claims: &ClaimRequests) -> RecordedStream {
         let stream = RecordedStream::default()
             .with("counters", self.changes.clone())
+            .with("invalid services", self.invalid.clone())
             .with("log", log_recorded)
             .with("stage times", self.stages.clone())
             .with("requests that wait", self.awaited.clone())
@@ -227,7 +232,7 @@ mod tests {
         let state = BatchState::Committed;
         stream.recorded(Recorded::Change { change, state, next_waits: true });
         let claims = vec![Claim { service_id, epoch: 1 }];
-        stream.recorded(Recorded::TakenOver(&Takeover { claims, in_doubt: Vec::new() }));
+        stream.recorded(Recorded::TakenOver(&Takeover { claims, ..Takeover::default() }));
         let called: Vec<_> = called.try_iter().collect();
         assert_eq!(called, ["ended", "woken", "looked", "claimed", "woken", "looked"]);
     }

@@ -267,8 +267,25 @@ pub(super) fn lock_live_instance(
     Ok(!connection.load_tuples::<(String, i64)>(&statement)?.is_empty())
 }
 
-/// Removes the rows of instances past their full expiry that have no claims left.
-pub(super) fn remove_expired_instances(connection: &mut Connection) -> Result<(), StoreError> {
+impl Store {
+    /// The settings of all instances that run, as they were registered with.
+    pub fn settings_of_instances(&self) -> Result<Vec<(InstanceId, String)>, StoreError> {
+        let clock = self.dialect().clock();
+        let statement = Statement::new(format!(
+            "-- settings_of_instances
+             select i.instance_id, i.settings from instances i
+             where i.expiry_1 > {clock} and i.settings is not null"
+        ));
+        let rows: Vec<(String, String)> = self.pools.read()?.load_tuples(&statement)?;
+        Ok(rows.into_iter().map(|(id, settings)| (InstanceId::new(&id), settings)).collect())
+    }
+}
+
+/// Removes the rows of instances past their full expiry that have no claims left. Returns those that no later run has
+/// replaced.
+pub(super) fn remove_expired_instances(
+    connection: &mut Connection,
+) -> Result<Vec<InstanceId>, StoreError> {
     let dialect = connection.dialect();
     let (clock, lock) = (dialect.clock(), dialect.locking("for update of i skip locked"));
     let statement = Statement::new(format!(
@@ -277,9 +294,12 @@ pub(super) fn remove_expired_instances(connection: &mut Connection) -> Result<()
              select i.instance_id from instances i
              where i.expiry_2 <= {clock} and not exists (
                  select 1 from service_id_claims c where c.claimant = i.instance_id)
-             {lock})"
+             {lock})
+         returning instance_id, expiry_2"
     ));
-    connection.execute(&statement).map(drop)
+    let removed: Vec<(String, i64)> = connection.load_tuples(&statement)?;
+    let lost = removed.into_iter().filter(|(_, expiry)| *expiry > 0);
+    Ok(lost.map(|(instance, _)| InstanceId::new(&instance)).collect())
 }
 
 /// Removes the row of an instance unless it has claims left.
@@ -310,8 +330,8 @@ fn insert_instance<'a>(
     let clock = dialect.clock();
     Statement::new(format!(
         "-- insert_instance
-         insert into instances (instance_id, name, expiry_1, expiry_2)
-         select x.instance_id, x.name, t.now + x.expiry_1, t.now + x.expiry_2
+         insert into instances (instance_id, name, settings, expiry_1, expiry_2)
+         select x.instance_id, x.name, x.settings, t.now + x.expiry_1, t.now + x.expiry_2
          from {{x}} cross join (select {clock} as now) as t where true
          on conflict (name) do nothing"
     ))
@@ -319,6 +339,7 @@ fn insert_instance<'a>(
         Rows::default()
             .text("instance_id", [instance.as_str()])
             .optional_text("name", [options.name.as_deref()])
+            .optional_text("settings", [options.settings.as_deref()])
             .long("expiry_1", [micros(options.idle_expiry)])
             .long("expiry_2", [micros(options.full_expiry)]),
     )

@@ -60,9 +60,9 @@ fn take_step(
             return Ok(Takeover::default());
         }
         let takeable = lock_takeable(store, connection, scope, count)?;
-        let takeover = take_over(store, connection, takeable, instance)?;
+        let mut takeover = take_over(store, connection, takeable, instance)?;
         if matches!(scope, Scope::All) && takeover.claims.len() < count {
-            remove_expired_instances(connection)?;
+            takeover.lost = remove_expired_instances(connection)?;
         }
         Ok(takeover)
     })

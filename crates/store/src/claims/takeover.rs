@@ -34,7 +34,7 @@ pub(super) fn take_over(
     lost.retain(|change| taken.contains(&change.service_id));
     let in_doubt = put_in_doubt(store, connection, &lost)?;
     fill_taken(store, connection, &services)?;
-    Ok(Takeover { claims, in_doubt })
+    Ok(Takeover { claims, in_doubt, lost: Vec::new() })
 }
 
 /// The changes for batches with a submitter. The previous owner may have sent them, and its outcomes will be stale.

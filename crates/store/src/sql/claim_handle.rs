@@ -109,6 +109,9 @@ pub struct ClaimOptions {
     pub step: usize,
     /// Whether to take at most a fair share of all services and release the surplus.
     pub fair_share: bool,
+    /// The settings of the program that must be equal on all instances, in a form of its own
+    /// ([`Store::settings_of_instances`]).
+    pub settings: Option<String>,
 }
 
 impl Default for ClaimOptions {
@@ -120,6 +123,7 @@ impl Default for ClaimOptions {
             longest_submission: Duration::from_secs(120),
             step: 500,
             fair_share: false,
+            settings: None,
         }
     }
 }

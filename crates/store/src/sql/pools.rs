@@ -9,10 +9,11 @@ use std::{
 
 use diesel::{
     ConnectionError,
-    r2d2::{ManageConnection, Pool, PooledConnection, R2D2Connection},
+    r2d2::{HandleError, ManageConnection, Pool, PooledConnection, R2D2Connection},
 };
 use grid_batch_core::queries::PoolConnections;
 use grid_batch_support::ErrorChain;
+use log::warn;
 use scheduled_thread_pool::ScheduledThreadPool;
 
 use super::{
@@ -76,6 +77,7 @@ impl Pools {
                 .thread_pool(Arc::clone(&opener))
                 .max_size(size)
                 .min_idle(Some(0))
+                .error_handler(Box::new(LogFailures))
                 .connection_timeout(limits.lock.min(CONNECTION_WAIT))
                 .build(Manager {
                     url: url.clone(),
@@ -244,6 +246,16 @@ pub(super) fn get<M: ManageConnection>(
 /// How long the pool waits for a connection before it opens one to replace those that broke meanwhile. It pauses for up
 /// to half of this between attempts to open one.
 const CONNECTION_WAIT: Duration = Duration::from_millis(500);
+
+/// Logs why no connection could be opened. The pool itself would log an error each time, which nothing sums up.
+#[derive(Debug)]
+struct LogFailures;
+
+impl HandleError<diesel::r2d2::Error> for LogFailures {
+    fn handle_error(&self, error: diesel::r2d2::Error) {
+        warn!(error:%; "a connection to the database failed");
+    }
+}
 
 /// Opens connections for the pools.
 pub(crate) struct Manager {

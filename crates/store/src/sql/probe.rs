@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use grid_batch_core::queries::DiskSpace;
+
 use super::{Connection, Store, StoreError, dialect::SessionLimits, pools::Pools};
 
 /// Checks on a separate connection whether the database answers. Nothing else waits for this connection. If a program
@@ -21,10 +23,16 @@ impl DatabaseProbe {
     const LIMITS: SessionLimits =
         SessionLimits { lock: Duration::from_secs(1), idle_transaction: Duration::from_secs(5) };
 
-    /// Reads from the database, on a new connection if the last one is broken.
+    /// Reads from the database, on a new connection if the last one is broken. Returns the space of its file system, if
+    /// it is a file.
     ///
     /// It blocks while the database does not answer.
-    pub fn check(&mut self) -> Result<(), StoreError> {
+    pub fn check(&mut self) -> Result<Option<DiskSpace>, StoreError> {
+        self.answers()?;
+        Ok(self.space())
+    }
+
+    fn answers(&mut self) -> Result<(), StoreError> {
         if self.pools.are_lent() {
             return Ok(read(&mut *self.pools.read()?)?);
         }
@@ -41,6 +49,15 @@ impl DatabaseProbe {
         read(&mut connection)?;
         self.connection = Some(connection);
         Ok(())
+    }
+}
+
+impl DatabaseProbe {
+    /// What cannot be found out is no reason to warn.
+    fn space(&self) -> Option<DiskSpace> {
+        let system = rustix::fs::statvfs(self.pools.url().file()?).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize);
+        Some(DiskSpace { free: bytes(system.f_bavail), total: bytes(system.f_blocks) })
     }
 }
 

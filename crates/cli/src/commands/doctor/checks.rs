@@ -104,6 +104,8 @@ fn database(config: &Config) -> (Vec<Finding>, Option<Store>) {
     };
     let mut findings = vec![finding];
     findings.extend(durability(&store));
+    findings.extend(space(&store));
+    findings.extend(settings_of_instances(config, &store));
     findings.push(clock(&store));
     findings.extend(store.service_counts().iter().flat_map(waits));
     (findings, Some(store))
@@ -155,6 +157,29 @@ fn durability(store: &Store) -> Vec<Finding> {
     let warnings = store.durability_warnings().unwrap_or_default();
     let advice = "see \"A database that goes back\" in docs/operations.md";
     warnings.into_iter().map(|text| Finding::warning(DATABASE, text, advice)).collect()
+}
+
+/// The space of the file system of a database file.
+fn space(store: &Store) -> Option<Finding> {
+    let space = store.probe().check().ok().flatten()?;
+    let (free, total) = (space.free >> 20, space.total >> 20);
+    let text = format!("its file system has {free} MiB left of {total} MiB");
+    let advice = "enlarge the file system, or remove old batches (retention.after)";
+    Some(if space.is_used_up() {
+        Finding::problem(DATABASE, text, advice)
+    } else if space.is_low() {
+        Finding::warning(DATABASE, text, advice)
+    } else {
+        Finding::good(DATABASE, text)
+    })
+}
+
+/// Settings that differ from those of the instances that run.
+fn settings_of_instances(config: &Config, store: &Store) -> Vec<Finding> {
+    let recorded = store.settings_of_instances().unwrap_or_default();
+    let advice = "give it the same value on all instances, and restart those that change";
+    let differences = config.differing_settings(&recorded).into_iter();
+    differences.map(|text| Finding::warning("settings", text, advice)).collect()
 }
 
 fn clock(store: &Store) -> Finding {

@@ -279,6 +279,7 @@ impl From<StoreError> for BatchError {
             | StoreError::Unavailable { .. }
             | StoreError::Locked { .. } => Self::Unavailable(message),
             StoreError::ServicesLocked { services } => Self::Locked(services),
+            StoreError::Full { .. } => Self::Full(message),
             _ => Self::InternalError(message),
         }
     }
