@@ -71,7 +71,7 @@ pub(super) fn parts(
         ("database", database_part(sources, database)),
         ("claims", claims_part(sources)),
         ("ledger", ledger_part(&sources.ledger)),
-        ("intake", intake_part(&sources.commits, &services.queues())),
+        ("intake", intake_part(&sources.commits, database.space(), &services.queues())),
         ("services", services_part(services, &WaitingServices::read(sources))),
         ("events", events_part(sources.events.as_ref())),
         ("jobs", jobs_part(&sources.jobs.reports())),
@@ -176,13 +176,19 @@ fn ledger_part(ledger: &LedgerCheck) -> HealthPart {
     with_numbers(part, [("nodes", number(nodes)), ("answering", number(working))])
 }
 
-fn intake_part(commits: &CommitProgress, queues: &QueueCounts) -> HealthPart {
+fn intake_part(
+    commits: &CommitProgress,
+    space: Option<DiskSpace>,
+    queues: &QueueCounts,
+) -> HealthPart {
     let numbers = [
         ("open_batches", queues.open),
         ("full_services", queues.full),
         ("failed_commits", commits.failed()),
     ];
-    if let Some(CommitFailure { lasted, is_full }) = commits.failure() {
+    let has_space = space.is_some_and(|space| !space.is_used_up());
+    let failure = commits.failure().filter(|failure| !(failure.is_full && has_space));
+    if let Some(CommitFailure { lasted, is_full }) = failure {
         let cause =
             if is_full { "the database has no space left" } else { "the log has the reason" };
         let seconds = lasted.as_secs();
@@ -418,7 +424,7 @@ mod tests {
         assert_eq!(commit_reason(None), None);
         assert_eq!(commit_reason(Some(Duration::from_secs(1))), None);
         assert!(commit_reason(Some(Duration::from_secs(12))).unwrap().contains("12 s"));
-        let part = intake_part(&CommitProgress::default(), &queues);
+        let part = intake_part(&CommitProgress::default(), None, &queues);
         assert_eq!(part.status, HealthStatus::Ok);
     }
 
@@ -456,7 +462,7 @@ mod tests {
             fullest: Some(fullest),
             ..QueueCounts::default()
         };
-        let part = intake_part(&CommitProgress::default(), &queues);
+        let part = intake_part(&CommitProgress::default(), None, &queues);
         assert_eq!((part.status, part.numbers["open_batches"]), (HealthStatus::Degraded, 25));
         assert_eq!(
             part.reason.unwrap(),
