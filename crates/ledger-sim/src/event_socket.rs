@@ -23,7 +23,7 @@ use tokio_tungstenite::{
 use crate::{
     Fault,
     common_state::CommonState,
-    events::{CommitEvent, EventFrames, Subscription},
+    events::{CommitEvent, EventFrames, EventsOf, Subscription},
     request::SimRequest,
     resettable_stream::ResetFlag,
     response::SimResponse,
@@ -75,7 +75,8 @@ pub(crate) async fn run(
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
     let mut client = EventClient {
         socket,
-        count: context.state().common.events.count(),
+        count: context.state().common.events.count(&subscription.of),
+        of: subscription.of,
         next: subscription.next,
         feed: subscription.feed,
         context,
@@ -110,6 +111,7 @@ struct EventClient<'a> {
     crashes: u64,
     socket: ServerWebSocket,
     count: watch::Receiver<usize>,
+    of: EventsOf,
     next: usize,
     feed: Box<dyn EventFrames>,
     /// The client has sent a Close frame.
@@ -189,7 +191,7 @@ impl EventClient<'_> {
         if self.context.boot() != self.boot {
             return Err(WebSocketEnd::Reset);
         }
-        Ok(state.common.events.all().get(self.next).cloned())
+        Ok(state.common.events.get(&self.of, self.next).cloned())
     }
 
     async fn send(&mut self, frames: Vec<String>) -> Result<(), WebSocketEnd> {

@@ -7,6 +7,7 @@ mod history;
 mod json;
 mod responses;
 mod service;
+mod services;
 mod state_root;
 
 use std::{collections::HashSet, io, time::Duration};
@@ -22,6 +23,7 @@ use self::{
         no_such_endpoint, no_such_service,
     },
     service::ScabbardService,
+    services::Services,
 };
 use crate::{
     Fault, Record, RequestKind,
@@ -43,7 +45,7 @@ const WORKERS: usize = 2;
 /// A Splinter node with its Scabbard services.
 #[derive(Debug)]
 pub(crate) struct SimulatedScabbard {
-    services: Vec<ScabbardService>,
+    services: Services,
     keys: AllowedKeys,
     /// Whether the services answer.
     is_started: bool,
@@ -73,12 +75,12 @@ impl SimulatedScabbard {
         circuits: &mut Circuits,
         record: &Record,
     ) -> Self {
-        let mut restore = |id: ServiceScopeId| {
+        let mut all = Services::default();
+        for id in services {
             let shared = circuits.find_or_create(&id);
-            ScabbardService::from_record(id, record, &shared)
-        };
-        let services = services.into_iter().map(&mut restore).collect();
-        Self { services, keys, is_started: true }
+            all.add(ScabbardService::from_record(id, record, &shared));
+        }
+        Self { services: all, keys, is_started: true }
     }
 
     fn respond_or_error(
@@ -98,10 +100,9 @@ impl SimulatedScabbard {
         }
         self.keys.check(request)?;
         access::check_version(request)?;
-        let service = self
-            .services
-            .iter_mut()
-            .find(|service| self.is_started && service.is(route.circuit, route.service))
+        let service = self.services.get_mut(route.circuit, route.service);
+        let service = service
+            .filter(|_| self.is_started)
             .ok_or_else(|| no_such_service(route.circuit, route.service))?;
         match route.endpoint {
             Endpoint::Batches => submit(service, request, common, now).map(SimReply::Response),
@@ -272,17 +273,17 @@ impl SimulatedLedger for SimulatedScabbard {
     }
 
     fn advance(&mut self, common: &mut CommonState, now: Timestamp) -> io::Result<()> {
-        self.services.iter_mut().try_for_each(|service| service.advance(common, now))
+        self.services.advance(common, now)
     }
 
     fn is_idle(&self) -> bool {
-        self.services.iter().all(ScabbardService::is_idle)
+        self.services.are_idle()
     }
 
     fn add_service(&mut self, service: ServiceScopeId, record: &Record) {
         // No other node has it.
         let shared = Circuits::default().find_or_create(&service);
-        self.services.push(ScabbardService::from_record(service, record, &shared));
+        self.services.add(ScabbardService::from_record(service, record, &shared));
     }
 
     fn set_started(&mut self, started: bool) {

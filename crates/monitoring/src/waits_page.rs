@@ -37,14 +37,16 @@ fn seen(reason: &WaitReason) -> Seen {
     let (number, field, alert) = match reason {
         WaitReason::Held => (Some("held"), Some("held"), Some("GridBatchBatchesHeld")),
         WaitReason::Halt { .. } => (Some("halted"), Some("halts"), Some("GridBatchServicesHalted")),
-        WaitReason::Paused { .. } => (Some("paused"), Some("paused"), None),
+        WaitReason::Paused { .. } => {
+            (Some("paused"), Some("paused"), Some("GridBatchServicesPaused"))
+        }
         WaitReason::Parked => (None, Some("parked"), None),
         WaitReason::Delayed => (Some("failing"), Some("failing"), Some("GridBatchServicesFailing")),
         WaitReason::Status => (Some("stalled"), None, Some("GridBatchServicesStandStill")),
         WaitReason::Evidence => (None, Some("in_doubt"), Some("GridBatchInDoubtTooLong")),
         WaitReason::Lease { .. } => (None, Some("owner"), Some("GridBatchClaimsNotRenewed")),
         WaitReason::Node(_) => (None, None, Some("GridBatchLedgerDegraded")),
-        WaitReason::Busy { .. } => (Some("busy"), None, None),
+        WaitReason::Busy { .. } => (Some("busy"), None, Some("GridBatchLedgerBusy")),
         WaitReason::Lock { .. } => (Some("locked"), None, None),
         WaitReason::Behind
         | WaitReason::Conflict { .. }
@@ -98,7 +100,7 @@ fn page_of_waits_is_up_to_date() {
 
 #[test]
 fn page_of_waits_names_existing_places() {
-    let waiting = WaitingServices { stalled: 0, delayed: 0, busy: 0, locked: 0 };
+    let waiting = WaitingServices { stalled: 0, delayed: 0, busy: 0, locked: 0, only_invalid: 0 };
     let part = services_part(&ServiceState::new(), &waiting);
     let alerts = fs::read_to_string(repository().join("deploy/prometheus/alerts.yml")).unwrap();
     let interface = fs::read_to_string(repository().join("docs/openapi.json")).unwrap();

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod environment;
+mod equal;
 mod error;
 mod file;
 mod given;

@@ -37,8 +37,8 @@ pub struct CommitFailure {
 }
 
 impl CommitProgress {
-    /// If nothing has been stored since a failure, nobody knows whether it would fail again. Clients that send nothing
-    /// to a server that is not ready must not wait for each other.
+    /// A failure is not shown for longer without another one: clients that send nothing to a server that is not ready
+    /// would keep it so.
     const SHOWN_FOR: Duration = Duration::from_mins(1);
 
     /// How long the present commit has taken until now; `None` if there is none.

@@ -51,7 +51,7 @@ const FULL: &str = "create function full_disk() returns trigger language plpgsql
         for each row execute function full_disk();";
 
 #[test]
-fn database_without_space_makes_the_intake_unhealthy_until_batches_are_stored() {
+fn database_without_space_makes_the_intake_unhealthy() {
     let database = TestDatabase::create();
     let harness = BatchHarness::scabbard(1).with_database(database.url());
     let server = harness.serve();
@@ -189,7 +189,7 @@ fn pause_of_all_services_is_shown() {
 }
 
 #[test]
-fn database_that_hangs_is_logged_and_failed_connections_are_summed_up() {
+fn log_says_that_a_database_hangs_and_sums_up_failures() {
     let postgres = RestartablePostgres::start(100);
     let harness = BatchHarness::scabbard(2).with_database(&postgres.url());
     let server = harness.serve();

@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::{Hex, ItemId};
 use serde::{Deserialize, Serialize};
 
-use crate::events::{CommitEvent, EventFrames, Events, Subscription};
+use crate::events::{CommitEvent, EventFrames, Events, EventsOf, Subscription};
 
 /// The previous block of the first block.
 const NO_BLOCK: &str = "0000000000000000";
@@ -20,6 +20,7 @@ struct BlockFeed {
 pub(super) fn subscribe(events: &Events) -> Subscription {
     let last_block = events.sent().last().map(block_id);
     Subscription {
+        of: EventsOf::Ledger,
         backlog: Vec::new(),
         next: events.sent().len(),
         feed: Box::new(BlockFeed { prefixes: None, last_block }),

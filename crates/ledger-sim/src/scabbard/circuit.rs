@@ -5,8 +5,11 @@
 //! whole vote and agree about the state.
 
 use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex},
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use grid_batch_core::{ItemId, ServiceScopeId, Timestamp};
@@ -17,16 +20,16 @@ use super::state_root::StateRoot;
 
 /// The services of a node, as other nodes may join them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Circuits(Vec<(ServiceScopeId, SharedService)>);
+pub(crate) struct Circuits(HashMap<ServiceScopeId, SharedService>);
 
 impl Circuits {
     pub(crate) fn find(&self, id: &ServiceScopeId) -> Option<SharedService> {
-        self.0.iter().find(|(other, _)| other == id).map(|(_, service)| service.clone())
+        self.0.get(id).cloned()
     }
 
     /// Makes the service with this id another node's view of a shared one.
     pub(crate) fn insert(&mut self, id: ServiceScopeId, service: SharedService) {
-        self.0.push((id, service));
+        self.0.insert(id, service);
     }
 
     /// The service with this id. It has no other nodes unless it was inserted.
@@ -37,6 +40,14 @@ impl Circuits {
             service
         })
     }
+}
+
+/// How often a node has joined a service of another one.
+static JOINED: AtomicU64 = AtomicU64::new(0);
+
+/// Changes when a node joins a service of another one.
+pub(super) fn joined() -> u64 {
+    JOINED.load(Relaxed)
 }
 
 /// A service as the nodes of its circuit share it. Clones share the service.
@@ -103,6 +114,7 @@ impl SharedService {
         let mut state = lock(&self.0);
         let (number, seen) = (state.nodes.len(), state.log.len());
         state.nodes.push(NodeState { is_up: true, is_frozen: false, root, proposals_from: seen });
+        JOINED.fetch_add(u64::from(number > 0), Relaxed);
         CircuitNode { service: self.clone(), number, seen }
     }
 }

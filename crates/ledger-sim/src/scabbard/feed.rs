@@ -3,23 +3,19 @@
 use grid_batch_core::{ItemId, ServiceId};
 use serde::Serialize;
 
-use crate::events::{CommitEvent, EventFrames, Events, Subscription};
+use crate::events::{CommitEvent, EventFrames, Events, EventsOf, Subscription};
 
 /// The number of events that the node reads from its store at a time.
 const PAGE: usize = 64;
 const ADDRESS_LENGTH: usize = 70;
 
-/// The events of one service.
+/// The frames of a service's events.
 #[derive(Debug)]
-struct ServiceFeed(ServiceId);
+struct ServiceFeed;
 
 impl EventFrames for ServiceFeed {
-    fn frames(&mut self, _place: usize, event: &CommitEvent) -> Vec<String> {
-        if event.service_id == self.0 {
-            event.transaction_ids.iter().map(|id| frame(&id.to_string())).collect()
-        } else {
-            Vec::new()
-        }
+    fn frames(&mut self, _number: usize, event: &CommitEvent) -> Vec<String> {
+        event.transaction_ids.iter().map(|id| frame(&id.to_string())).collect()
     }
 
     fn receive(&mut self, _text: &str, _events: &Events) -> Vec<String> {
@@ -34,19 +30,18 @@ pub(super) fn subscribe(
     last_seen: Option<&str>,
     events: &Events,
 ) -> Option<Subscription> {
-    let ids: Vec<_> = events
-        .all()
-        .iter()
-        .filter(|event| event.service_id == *service_id)
+    let of_service = || events.of_service(service_id);
+    let ids: Vec<_> = of_service()
         .flat_map(|event| event.transaction_ids.iter().map(ItemId::to_string))
         .collect();
     if last_seen.is_some_and(|last| !ids.iter().any(|id| id == last)) {
         return None;
     }
     Some(Subscription {
+        of: EventsOf::Service(service_id.clone()),
         backlog: replay(&ids, last_seen).into_iter().map(frame).collect(),
-        next: events.all().len(),
-        feed: Box::new(ServiceFeed(service_id.clone())),
+        next: of_service().count(),
+        feed: Box::new(ServiceFeed),
     })
 }
 

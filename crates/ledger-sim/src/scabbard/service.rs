@@ -95,10 +95,6 @@ impl ScabbardService {
         &self.id
     }
 
-    pub(super) fn is(&self, circuit: &str, service: &str) -> bool {
-        self.id.circuit() == circuit && self.id.service() == service
-    }
-
     pub(super) fn status(&self, id: &ItemId) -> Option<&BatchInfo> {
         self.history.get(id)
     }

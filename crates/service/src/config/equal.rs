@@ -1,41 +1,21 @@
-use std::collections::BTreeMap;
-
 use grid_batch_core::claims::InstanceId;
 
 use super::Config;
 
-/// Settings that must be equal on all instances: a server records its own, and compares them with those of the others.
+/// A server records the settings that must be equal on all instances, and compares them with those of the others.
 impl Config {
-    /// What the database keeps of the settings of an instance.
     pub(crate) fn recorded_settings(&self) -> String {
         serde_json::json!(self.settings.equal_on_all_instances()).to_string()
     }
 
-    /// Each difference to the settings that other instances have recorded, in words. A setting that another release
-    /// does not have is left out.
+    /// Each difference to the settings that other instances have recorded, in words.
     pub fn differing_settings(&self, recorded: &[(InstanceId, String)]) -> Vec<String> {
-        let own = self.settings.equal_on_all_instances();
-        let mut differences = Vec::new();
-        for (instance, settings) in recorded {
-            let others: BTreeMap<String, String> =
-                serde_json::from_str(settings).unwrap_or_default();
-            for (name, value) in &own {
-                if let Some(other) = others.get(*name).filter(|other| *other != value) {
-                    differences.push(format!(
-                        "{name} is {} here, and {} on the instance {instance}",
-                        shown(value),
-                        shown(other)
-                    ));
-                }
-            }
-        }
-        differences
+        let of = |(instance, settings): &(InstanceId, String)| {
+            let values = serde_json::from_str(settings).unwrap_or_default();
+            self.settings.differences(instance.as_str(), &values)
+        };
+        recorded.iter().flat_map(of).collect()
     }
-}
-
-/// The value as it is shown.
-fn shown(value: &str) -> &str {
-    if value.is_empty() { "not set" } else { value }
 }
 
 #[cfg(test)]

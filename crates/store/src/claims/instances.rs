@@ -267,20 +267,6 @@ pub(super) fn lock_live_instance(
     Ok(!connection.load_tuples::<(String, i64)>(&statement)?.is_empty())
 }
 
-impl Store {
-    /// The settings of all instances that run, as they were registered with.
-    pub fn settings_of_instances(&self) -> Result<Vec<(InstanceId, String)>, StoreError> {
-        let clock = self.dialect().clock();
-        let statement = Statement::new(format!(
-            "-- settings_of_instances
-             select i.instance_id, i.settings from instances i
-             where i.expiry_1 > {clock} and i.settings is not null"
-        ));
-        let rows: Vec<(String, String)> = self.pools.read()?.load_tuples(&statement)?;
-        Ok(rows.into_iter().map(|(id, settings)| (InstanceId::new(&id), settings)).collect())
-    }
-}
-
 /// Removes the rows of instances past their full expiry that have no claims left. Returns those that no later run has
 /// replaced.
 pub(super) fn remove_expired_instances(

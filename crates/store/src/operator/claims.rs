@@ -52,6 +52,27 @@ pub(crate) fn instances(store: &Store) -> Result<Vec<InstanceLease>, StoreError>
     Ok(rows.into_iter().map(InstanceRow::into_lease).collect())
 }
 
+impl Store {
+    /// The settings of all instances that run, as they were registered with.
+    pub fn settings_of_instances(&self) -> Result<Vec<(InstanceId, String)>, StoreError> {
+        let query = instance_rows::table
+            .filter(instance_rows::instance_id.gt(""))
+            .filter(instance_rows::settings.is_not_null())
+            .order_by(instance_rows::instance_id)
+            .limit(limit(MOST_INSTANCES))
+            .select((
+                instance_rows::instance_id,
+                instance_rows::expiry_1,
+                instance_rows::settings.assume_not_null(),
+            ));
+        let rows: Vec<(String, i64, String)> =
+            self.pools.read()?.load_query("settings_of_instances", query)?;
+        let now = self.now();
+        let running = rows.into_iter().filter(|row| Timestamp::from_micros(row.1) > now);
+        Ok(running.map(|(id, _, settings)| (InstanceId::new(id), settings)).collect())
+    }
+}
+
 pub(crate) fn claims(
     store: &Store,
     instance: Option<&InstanceId>,

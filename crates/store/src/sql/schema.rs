@@ -33,6 +33,7 @@ table! {
         renewals -> BigInt,
         paused -> Bool,
         draining -> Bool,
+        settings -> Nullable<Text>,
     }
 }
 

@@ -123,6 +123,7 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
         assert_eq!(store.claims(None, Some(service_id), 10).unwrap().len(), 10);
         assert!(store.count_claims(&crowd).unwrap() >= 10);
         store.instances().unwrap();
+        store.settings_of_instances().unwrap();
     });
     run("pauses", NOTHING, &|| {
         store.pauses(services).unwrap();
