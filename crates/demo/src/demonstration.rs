@@ -29,7 +29,16 @@ use crate::{
 /// Calls `watch` about twice a second.
 pub fn demonstrate(
     options: &DemoOptions,
+    watch: impl FnMut(&DemoProgress),
+) -> Result<DemoReport, DemoError> {
+    demonstrate_and_keep(options, watch, |_, _| {})
+}
+
+/// The same, but the server and the ledger run until `keep` returns, which gets the report and the URL of the server.
+pub fn demonstrate_and_keep(
+    options: &DemoOptions,
     mut watch: impl FnMut(&DemoProgress),
+    keep: impl FnOnce(&DemoReport, &str),
 ) -> Result<DemoReport, DemoError> {
     options.check()?;
     let directory = DemoDirectory::open(options.keep.as_deref())?;
@@ -44,13 +53,17 @@ pub fn demonstrate(
     let server = Server::start(&config)?;
 
     let counts = run(options, &plan, &batches, &ledger, &server, &mut watch);
+    let report = counts.and_then(|counts| {
+        let promised = batches.ids(plan.batches)?;
+        let mut report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
+        if options.ledger == SimulatedLedger::Sawtooth {
+            report.add_state(&ledger, &batches.in_order(plan.batches), options.strategy);
+        }
+        keep(&report, &server.url());
+        Ok(report)
+    });
     server.stop()?;
-    let counts = counts?;
-    let promised = batches.ids(plan.batches)?;
-    let mut report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
-    if options.ledger == SimulatedLedger::Sawtooth {
-        report.add_state(&ledger, &batches.in_order(plan.batches), options.strategy);
-    }
+    let report = report?;
     plan.done = true;
     directory.write(&plan)?;
     Ok(report)

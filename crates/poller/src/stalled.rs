@@ -179,8 +179,8 @@ fn log_stalled(stalled: &[Stalled], now: MonotonicTime) {
     warn!(
         services = stalled.len(), oldest = &*oldest.service_id, batch_id = &*oldest.batch_id,
         seconds = now.since(oldest.since).as_secs(), others = others.join(", ").as_str();
-        "services stand still: a batch has been under way for much longer than usual; `grid-batch show` \
-         shows what is known of a batch, `grid-batch decide` ends one that nothing else will end"
+        "services stand still: a batch has been under way for much longer than usual; `grid-batch explain BATCH` \
+         tells why it waits, and what can be done"
     );
 }
 

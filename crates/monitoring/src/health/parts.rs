@@ -268,7 +268,7 @@ pub(crate) fn services_part(services: &ServiceState, waiting: &WaitingServices) 
             "at a batch that was open when the database went back to an earlier state, which may have been \
              sent; the log has the reason",
         ),
-        (counts.failing, "failing; `grid-batch show` has the last error"),
+        (counts.failing, "failing; `grid-batch list --state delayed` has the last errors"),
         (stalled, "standing still"),
         (delayed, "delayed for long; the log has the reasons"),
         (locked, "locked in the database by another transaction"),
