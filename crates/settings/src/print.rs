@@ -66,7 +66,7 @@ impl PrintedSettings<'_> {
             Some(section) => writeln!(f, "\n[{section}]")?,
         }
         for given in given {
-            write_comments(f, given.setting)?;
+            self.write_comments(f, given.setting)?;
             if self.content == PrintedContent::Effective || self.is_changed(given) {
                 self.write_value(f, given)?;
             } else {
@@ -103,7 +103,7 @@ impl PrintedSettings<'_> {
             writeln!(f, "\n# [{name}.\"KEY\"]")?;
         }
         for setting in described {
-            write_comments(f, setting)?;
+            self.write_comments(f, setting)?;
             writeln!(f, "# {} = {}", setting.section_and_key().1, example(setting))?;
         }
         let given = || settings.iter().flat_map(|setting| self.values.entries(setting));
@@ -115,6 +115,16 @@ impl PrintedSettings<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What the setting does and, if not only a few are printed, when to change it.
+    fn write_comments(&self, f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
+        let help = format!("{}.", setting.help());
+        let text = match self.content {
+            PrintedContent::Common => help,
+            _ => format!("{help} {}", setting.guidance()),
+        };
+        wrapped(&text).iter().try_for_each(|line| writeln!(f, "# {line}"))
     }
 
     fn write_value(&self, f: &mut fmt::Formatter<'_>, given: &GivenValue) -> fmt::Result {
@@ -174,14 +184,6 @@ fn toml_value(given: &GivenValue, secrets: Secrets) -> String {
             }
         }
     }
-}
-
-/// What the setting does, and when to change it.
-fn write_comments(f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
-    for line in wrapped(&format!("{}. {}", setting.help(), setting.guidance())) {
-        writeln!(f, "# {line}")?;
-    }
-    Ok(())
 }
 
 fn wrapped(text: &str) -> Vec<String> {

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Parser;
+use clap::FromArgMatches;
 use grid_batch_core::batches::StoredBatch;
 use grid_batch_core::operators::OperatorVerb;
 use grid_batch_core::queries::{ActionTarget, PossibleAction, WaitReason};
@@ -19,7 +19,7 @@ const PREFIX: &str = "grid-batch ";
 
 /// What stands for each placeholder, also in the format strings of messages.
 const SAMPLES: &[(&[&str], &str)] = &[
-    (&["BATCH", "ID", "WITHDRAWAL", "id"], "5a5a5a5a-5a5a-4a5a-8a5a-5a5a5a5a5a5a"),
+    (&["BATCH", "ID", "WITHDRAWAL", "id"], "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"),
     (&["SERVICE", "service", "service_id"], "abcde-01234::gs01"),
     (&["N", "NONCE", "FIRST", "nonce", "first", "start"], "7"),
     (&["LAST", "last"], "9"),
@@ -168,8 +168,7 @@ fn of_literal(text: &str) -> (String, &str) {
 }
 
 /// The commands of a source of the program. One that is not in backticks is an error: its end is not seen.
-fn of_source(place: &str, source: &str) -> Vec<Named> {
-    let program = program();
+fn of_source(program: &clap::Command, place: &str, source: &str) -> Vec<Named> {
     let mut commands = Vec::new();
     for literal in literals(source) {
         for outside in literal.split('`').step_by(2).filter(|it| !it.starts_with(PREFIX)) {
@@ -222,7 +221,7 @@ fn with_samples(word: &str) -> String {
 }
 
 /// Why a command does not work as it is typed.
-fn problem(command: &str) -> Option<String> {
+fn problem(program: &mut clap::Command, command: &str) -> Option<String> {
     let mut words = words(command);
     if words[1].starts_with("webhook") {
         // The id of a webhook is a number.
@@ -232,13 +231,15 @@ fn problem(command: &str) -> Option<String> {
     if decides && !words.iter().any(|word| word == "--attempt" || word.contains('@')) {
         return Some("it needs an attempt".to_owned());
     }
-    let error = Program::try_parse_from(&words).err().filter(clap::Error::use_stderr)?;
+    let parsed = program.try_get_matches_from_mut(&words);
+    let parsed = parsed.and_then(|matches| Program::from_arg_matches(&matches));
+    let error = parsed.err().filter(clap::Error::use_stderr)?;
     Some(error.to_string().split("\n\n").next().unwrap().to_owned())
 }
 
 #[test]
 fn commands_that_are_named_work_as_they_are_typed() {
-    let mut named = Vec::new();
+    let (mut program, mut named) = (program(), Vec::new());
     for (place, page) in files("docs", ".md").iter().chain(&files("deploy", ".yml")) {
         // The reference has the help of commands in blocks.
         let is_text = place.ends_with("commands.md") || !place.ends_with(".md");
@@ -250,11 +251,11 @@ fn commands_that_are_named_work_as_they_are_typed() {
         place.contains("/src/") && !place.ends_with("tests.rs") && !place.ends_with(file!())
     });
     for (place, source) in sources.chain(files("crates/api/src", ".js")) {
-        named.extend(of_source(&place, &source));
+        named.extend(of_source(&program, &place, &source));
     }
     assert!(named.len() > count + 20, "the sources name only {} commands", named.len() - count);
     let problems = named.iter().filter_map(|Named { place, command }| {
-        Some(format!("{place}: {command}\n    {}", problem(command)?))
+        Some(format!("{place}: {command}\n    {}", problem(&mut program, command)?))
     });
     let problems: Vec<String> = problems.collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
@@ -266,6 +267,7 @@ fn commands_of_possible_actions_work_as_they_are_typed() {
     let service: ServiceId = "abcde-01234::gs01".parse().unwrap();
     let batch =
         StoredBatch::new(service.clone(), ItemId::from_bytes([7; 64]), Timestamp::from_micros(1));
+    let mut program = program();
     for verb in WaitReason::examples().iter().flat_map(|reason| reason.about().actions) {
         let targets = match verb {
             OperatorVerb::Resume => {
@@ -275,13 +277,14 @@ fn commands_of_possible_actions_work_as_they_are_typed() {
         };
         for target in targets {
             let command = PossibleAction { verb: *verb, target }.to_string();
-            assert_eq!(problem(&command), None, "{command}");
+            assert_eq!(problem(&mut program, &command), None, "{command}");
         }
     }
 }
 
 #[test]
 fn incomplete_commands_are_found() {
+    let mut program = program();
     for command in [
         "grid-batch end_committed",
         "grid-batch retry SERVICE",
@@ -290,13 +293,13 @@ fn incomplete_commands_are_found() {
         "grid-batch decide ... invalid",
         "grid-batch webhooks failed UNKNOWN",
     ] {
-        assert!(problem(command).is_some(), "{command}");
+        assert!(problem(&mut program, command).is_some(), "{command}");
     }
     let line = "A=1 grid-batch retry 'a b' --reason \"c; d\" # why";
     let command = of_line(line).unwrap();
     assert_eq!(words(&command), ["grid-batch", "retry", "a b", "--reason", "c; d"]);
     let source = r#"fn a() { let b = '"'; "see `grid-batch \
         top`" } // "no literal""#;
-    let named = of_source("a", source);
+    let named = of_source(&program, "a", source);
     assert_eq!(named.iter().map(|it| it.command.as_str()).collect::<Vec<_>>(), ["grid-batch top"]);
 }

@@ -156,11 +156,11 @@ impl WaitReason {
             Self::Paused { .. } => (
                 "paused",
                 "had no attempt, and its service is paused, or all are",
-                "an operator; if the nodes have different states, not before their states agree",
+                "a `resume` by an operator; if the nodes have different states, equal states",
             ),
             Self::Lane => (
                 "lane",
-                "can be submitted when another one of its service has ended: the limit is reached",
+                "waits because as many batches of its service are under way as may be",
                 "the end of another batch of its service",
             ),
             Self::InFlightWindow => (

@@ -114,8 +114,8 @@ fn wait_for(stop: &Shutdown) {
 }
 
 /// What to do after a demonstration.
-const NEXT: &str = "Next: --keep-running leaves the server running, with its dashboard. docs/tutorial.md\n\
-                    goes from a key to a committed batch.";
+const NEXT: &str = "Next: --keep-running leaves the server running, with its dashboard;\n\
+                    docs/tutorial.md goes from a key to a committed batch.";
 
 const NEXT_OF_WITHDRAWALS: &str =
     "Next: docs/withdrawals-guide.md goes from a pool to a paid withdrawal.";
