@@ -57,8 +57,8 @@ settings! {
     #[derive(Debug, Clone)]
     pub struct RetentionConfig in "retention." {
         /// How long after its end a batch is removed, such as "30d"; empty: never. If a client sends a
-        /// removed batch again, it is stored and sent to the ledger as if it had never been here; on Scabbard, one that
-        /// was committed ends as committed without being sent. Without it the database grows by about 2 kB for each
+        /// removed batch again, it is stored and sent to the ledger; on Scabbard, one that was committed ends as
+        /// committed, unsent. Without it the database grows by about 2 kB for each
         /// small batch.
         ///
         /// Keep batches for longer than any client repeats a request.
