@@ -51,7 +51,7 @@ fn lines_fit_80_columns_and_words_are_explained() {
 }
 
 #[test]
-fn demo_without_faults_shows_no_number_that_needs_an_explanation() {
+fn demo_without_faults_shows_no_numbers_about_faults() {
     let temporary = TempDir::new().unwrap();
     let output = run(demo(&["--batches", "60"], temporary.path()));
     for name in ["sent again", "in doubt", "decided by operator", "ledger restarts", "invalid"] {

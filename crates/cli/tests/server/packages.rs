@@ -80,6 +80,13 @@ pub fn changed_package(package: &Path, output: &Path, version: &str, change: imp
     succeed(Command::new("dpkg-deb").args(build).args([&content, output]));
 }
 
+/// Changes the first configuration, as a later release may.
+pub fn with_another_default(content: &Path) {
+    let file = content.join("usr/share/grid-batch/grid-batch.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(file, format!("{text}# Another comment.\n")).unwrap();
+}
+
 /// The package, unpacked.
 fn unpacked(directory: &Path) -> PathBuf {
     let package = built_package(directory);

@@ -1,13 +1,9 @@
 //! The package is upgraded while no one answers questions.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::Write,
-    path::Path,
-};
+use std::{fs, path::Path};
 
 use super::bare_root::BareRoot;
-use crate::packages::{built_package, changed_package, succeed};
+use crate::packages::{built_package, changed_package, succeed, with_another_default};
 
 const CONFIGURATION: &str = "etc/grid-batch/grid-batch.toml";
 
@@ -16,13 +12,6 @@ fn with_conffile(content: &Path) {
     let file = content.join(CONFIGURATION);
     fs::rename(content.join("usr/share/grid-batch/grid-batch.toml"), file).unwrap();
     fs::write(content.join("DEBIAN/conffiles"), format!("/{CONFIGURATION}\n")).unwrap();
-}
-
-/// Changes the configuration that the package brings.
-fn with_another_default(content: &Path) {
-    let file = content.join("usr/share/grid-batch/grid-batch.toml");
-    let mut file = OpenOptions::new().append(true).open(file).unwrap();
-    file.write_all(b"# Another comment.\n").unwrap();
 }
 
 #[test]

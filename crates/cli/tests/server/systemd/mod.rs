@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{BatchHarness, submit_list, unused_address},
-    packages::{built_package, changed_package},
+    packages::{built_package, changed_package, with_another_default},
 };
 use machine::Machine;
 
@@ -38,7 +38,7 @@ impl Installed {
         let package = built_package(packages.path());
         fs::rename(package, packages.path().join("grid-batch.deb")).unwrap();
         let package = packages.path().join("grid-batch.deb");
-        changed_package(&package, &packages.path().join("next.deb"), "999.0", |_| {});
+        changed_package(&package, &packages.path().join("next.deb"), "999.0", with_another_default);
         let machine = Machine::boot(packages.path());
         machine.run("dpkg --install /packages/grid-batch.deb");
         let harness = BatchHarness::sawtooth();
