@@ -29,7 +29,16 @@ use crate::{
 /// Calls `watch` about twice a second.
 pub fn demonstrate(
     options: &DemoOptions,
+    watch: impl FnMut(&DemoProgress),
+) -> Result<DemoReport, DemoError> {
+    demonstrate_and_keep(options, watch, |_, _| {})
+}
+
+/// The same, but the server and the ledger run until `keep` returns, which gets the report and the URL of the server.
+pub fn demonstrate_and_keep(
+    options: &DemoOptions,
     mut watch: impl FnMut(&DemoProgress),
+    keep: impl FnOnce(&DemoReport, &str),
 ) -> Result<DemoReport, DemoError> {
     options.check()?;
     let directory = DemoDirectory::open(options.keep.as_deref())?;
@@ -44,13 +53,17 @@ pub fn demonstrate(
     let server = Server::start(&config)?;
 
     let counts = run(options, &plan, &batches, &ledger, &server, &mut watch);
+    let report = counts.and_then(|counts| {
+        let promised = batches.ids(plan.batches)?;
+        let mut report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
+        if options.ledger == SimulatedLedger::Sawtooth {
+            report.add_state(&ledger, &batches.in_order(plan.batches), options.strategy);
+        }
+        keep(&report, &server.url());
+        Ok(report)
+    });
     server.stop()?;
-    let counts = counts?;
-    let promised = batches.ids(plan.batches)?;
-    let mut report = DemoReport::new(&store, &ledger.record(), &promised, counts, plan.seed)?;
-    if options.ledger == SimulatedLedger::Sawtooth {
-        report.add_state(&ledger, &batches.in_order(plan.batches), options.strategy);
-    }
+    let report = report?;
     plan.done = true;
     directory.write(&plan)?;
     Ok(report)
@@ -213,7 +226,10 @@ fn config(
         ("ledger.event_sockets", options.services.to_string()),
         ("services.*.strategy", options.strategy.as_str().to_owned()),
     ];
-    let fixed = settings::SETTINGS.iter().map(|(name, text)| (*name, (*text).to_owned()));
+    let of_faults: &[_] =
+        if options.faults == FaultLevel::None { &[] } else { settings::WITH_FAULTS };
+    let fixed = settings::SETTINGS.iter().chain(of_faults);
+    let fixed = fixed.map(|(name, text)| (*name, (*text).to_owned()));
     let flags = variable.into_iter().chain(fixed).map(|(name, text)| (name.to_owned(), text));
     let mut config = Config::from_flags(flags.collect())?;
     config.general.database = database;

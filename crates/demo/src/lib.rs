@@ -16,7 +16,7 @@ mod used_database;
 #[cfg(feature = "evm")]
 mod withdrawals;
 
-pub use demonstration::demonstrate;
+pub use demonstration::{demonstrate, demonstrate_and_keep};
 pub use error::DemoError;
 pub use options::{DemoOptions, FaultLevel, SimulatedLedger};
 pub use progress::DemoProgress;

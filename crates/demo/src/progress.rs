@@ -29,7 +29,7 @@ impl DemoProgress {
         ("accepted", "the server has stored them"),
         ("submitted", "attempts to hand a batch to the ledger"),
         ("ended", "committed, or invalid, at the ledger"),
-        ("sent again", "after the ledger was busy, refused, or lost a batch"),
+        ("sent again", "after the ledger was busy, late, refused or lost a batch"),
         ("in doubt", "the ledger may have it: no answer arrived"),
         ("held", "nothing can be proved: the operator decides"),
     ];

@@ -27,10 +27,12 @@ pub struct DemoReport {
     /// later batch that they conflict with: must be 0.
     pub out_of_order: usize,
     /// Numbers in the ledger's state, and results of batches, that differ from those of applying the batches one by
-    /// one: must be 0. Sawtooth only.
-    pub wrong_state: usize,
-    /// The maximum number of batches that waited at the ledger at once. Sawtooth only.
-    pub most_at_ledger: usize,
+    /// one: must be 0. `None`: the ledger has no state that is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong_state: Option<usize>,
+    /// The maximum number of batches that waited at the ledger at once. `None`: the ledger has no queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_at_ledger: Option<usize>,
     /// Batches whose state in the store contradicts the ledger's record: must be 0.
     pub misreported: usize,
     /// How often a batch was sent again.
@@ -64,7 +66,7 @@ impl DemoReport {
     /// Whether no batch was lost, duplicated, out of order, or misreported, and the state is right.
     pub fn is_clean(&self) -> bool {
         let Self { lost, duplicated, out_of_order, wrong_state, misreported, .. } = self;
-        [lost, duplicated, out_of_order, wrong_state, misreported] == [&0; 5]
+        [lost, duplicated, out_of_order, &wrong_state.unwrap_or_default(), misreported] == [&0; 5]
     }
 
     pub(crate) fn new(
@@ -84,8 +86,8 @@ impl DemoReport {
             lost: lost.len(),
             duplicated: duplicated.len(),
             out_of_order: out_of_order.len(),
-            wrong_state: 0,
-            most_at_ledger: 0,
+            wrong_state: None,
+            most_at_ledger: None,
             misreported: misreported(store, record, promised)? + unpromised.len(),
             retried: counts.retried,
             in_doubt: counts.in_doubt,
@@ -105,11 +107,11 @@ impl DemoReport {
         strategy: StrategyKind,
     ) {
         let audit = ledger.audit_state(batches);
-        self.wrong_state = audit.wrong_values.len() + audit.wrong_results.len();
+        self.wrong_state = Some(audit.wrong_values.len() + audit.wrong_results.len());
         if strategy != StrategyKind::Serial {
             self.out_of_order = audit.out_of_order.len();
         }
-        self.most_at_ledger = ledger.most_waiting();
+        self.most_at_ledger = Some(ledger.most_waiting());
     }
 }
 
@@ -140,23 +142,47 @@ impl fmt::Display for DemoReport {
             f,
             "Audit: the batches that the server accepted, compared with the ledger's record"
         )?;
-        let rows: [(&str, &dyn fmt::Display, &str); 13] = [
-            ("accepted", &self.accepted, "stored by the server"),
-            ("committed", &self.committed, "applied by the ledger"),
-            ("invalid", &self.invalid, "found invalid by the ledger"),
-            ("lost", &self.lost, "accepted, but not in the record: must be 0"),
-            ("duplicated", &self.duplicated, "applied more than once: must be 0"),
-            ("out of order", &self.out_of_order, "applied too late: must be 0"),
-            ("wrong in the state", &self.wrong_state, "differs from one by one: must be 0"),
-            ("misreported", &self.misreported, "the server reports another result: must be 0"),
-            ("at the ledger at most", &self.most_at_ledger, "waiting there at once (Sawtooth)"),
-            ("sent again", &self.retried, "the ledger was busy, refused, or lost them"),
-            ("in doubt", &self.in_doubt, "sent without an answer from the ledger"),
-            ("decided by operator", &self.decided_by_operator, "held: nothing could be proved"),
-            ("ledger restarts", &self.ledger_restarts, "it forgets what it has not committed"),
+        let count = |number: Option<usize>| number.map(|number| number as u64);
+        let happened = |number: u64| (number > 0).then_some(number);
+        let rows = [
+            ("accepted", count(Some(self.accepted)), "stored by the server"),
+            ("committed", count(Some(self.committed)), "applied by the ledger"),
+            ("invalid", happened(self.invalid as u64), "found invalid by the ledger"),
+            ("lost", count(Some(self.lost)), "accepted, but not in the record: must be 0"),
+            ("duplicated", count(Some(self.duplicated)), "applied more than once: must be 0"),
+            ("out of order", count(Some(self.out_of_order)), "applied too late: must be 0"),
+            ("wrong values", count(self.wrong_state), "not as after applying in order: must be 0"),
+            (
+                "misreported",
+                count(Some(self.misreported)),
+                "the server reports another result: must be 0",
+            ),
+            (
+                "longest queue",
+                count(self.most_at_ledger),
+                "batches that waited at the ledger at once",
+            ),
+            (
+                "sent again",
+                happened(self.retried),
+                "the ledger was busy, late, refused or lost them",
+            ),
+            ("in doubt", happened(self.in_doubt), "sent without an answer from the ledger"),
+            (
+                "decided by operator",
+                happened(self.decided_by_operator),
+                "held: nothing could be proved",
+            ),
+            (
+                "ledger restarts",
+                happened(self.ledger_restarts),
+                "it forgets what it has not committed",
+            ),
         ];
         for (name, number, meaning) in rows {
-            writeln!(f, "{name:>22}  {number:<8}  {meaning}")?;
+            if let Some(number) = number {
+                writeln!(f, "{name:>22}  {number:<8}  {meaning}")?;
+            }
         }
         writeln!(f, "{:>22}  {:.1} s, {:.0} a second", "time", self.seconds, self.per_second)?;
         let result = if self.is_clean() { "clean" } else { "NOT CLEAN" };

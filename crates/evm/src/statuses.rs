@@ -188,7 +188,7 @@ impl Evm {
             match outcome {
                 Some(NonceOutcome::WithoutEvent) => error!(
                     service:% = scope, nonce, note = note.as_str();
-                    "an operator has to decide whether a withdrawal was made; grid-batch nonce lists it"
+                    "an operator has to decide whether a withdrawal was made; `grid-batch nonce` lists it"
                 ),
                 _ => {
                     info!(service:% = scope, nonce, end = note.as_str(); "the use of a nonce is final")

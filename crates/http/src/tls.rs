@@ -164,6 +164,12 @@ pub(crate) fn failure(error: &TlsError) -> String {
         TlsError::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => "; write the host of the URL as it is in the certificate",
+        TlsError::InvalidCertificate(CertificateError::Other(other))
+            if other.to_string().contains("CaUsedAsEndEntity") =>
+        {
+            "; it is the certificate of an authority, as `openssl req -x509` makes it: make one for the server, with \
+             -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:HOST"
+        }
         _ => "",
     };
     format!("TLS failed: {error}{remedy}")

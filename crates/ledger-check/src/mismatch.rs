@@ -8,7 +8,7 @@ pub enum LedgerMismatchError {
     /// A node belongs to another ledger than the database.
     #[error(
         "the node {node} belongs to another ledger ({actual}) than the database ({}); correct \
-         ledger.urls or database, or see grid-batch ledger adopt", recorded.identity
+         ledger.urls or database, or run `grid-batch ledger adopt --reason TEXT`", recorded.identity
     )]
     Node {
         /// The URL of the node, without secrets.
@@ -34,7 +34,7 @@ pub enum LedgerMismatchError {
     /// The database was bound to its ledger before the ledger had a name.
     #[error(
         "the database is bound to a {} ledger without a name, and ledger.name is {:?}: if it is this ledger, run \
-         `grid-batch ledger adopt` once with these settings; otherwise correct database",
+         `grid-batch ledger adopt --reason TEXT` once with these settings; otherwise correct database",
         configured.kind, configured.name
     )]
     Unnamed {
@@ -44,7 +44,7 @@ pub enum LedgerMismatchError {
     /// The settings name another kind of ledger, or another name.
     #[error(
         "the settings are for another ledger ({configured}) than the database ({}); correct \
-         ledger.kind, ledger.name or database, or see grid-batch ledger adopt", recorded.identity
+         ledger.kind, ledger.name or database, or run `grid-batch ledger adopt --reason TEXT`", recorded.identity
     )]
     Settings {
         /// The ledger of the settings.
@@ -94,8 +94,8 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "the settings are for another ledger (sawtooth) than the database (sawtooth, genesis \
-             block aa, named \"one\"); correct ledger.kind, ledger.name or database, or see \
-             grid-batch ledger adopt"
+             block aa, named \"one\"); correct ledger.kind, ledger.name or database, or run \
+             `grid-batch ledger adopt --reason TEXT`"
         );
         let scabbard = LedgerIdentity::new("scabbard");
         assert!(LedgerMismatchError::of_settings(&scabbard, &recorded).is_err());

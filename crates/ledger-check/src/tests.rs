@@ -174,7 +174,7 @@ async fn one_node_is_enough_to_claim() {
     assert_eq!(test.confirmed_nodes(), "a");
     assert_eq!(test.check.pool().confirm("a").await, Ok(()));
     let error = test.check.pool().confirm("b").await.unwrap_err();
-    assert!(error.contains("has not confirmed") && error.contains("refused"), "{error}");
+    assert!(error.contains("cannot be used now") && error.contains("refused"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

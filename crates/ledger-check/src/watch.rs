@@ -208,12 +208,12 @@ fn log_change(node: &Node, before: &Identity, answer: &IdentityAnswer) {
     let was_confirmed = before.is_confirmed();
     if *answer == IdentityAnswer::Confirmed {
         if !was_confirmed {
-            info!(node = url.as_str(); "the node has confirmed its ledger");
+            info!(node = url.as_str(); "the node belongs to the ledger of the database");
         }
     } else if let Some(error) = answer.problem()
         && (was_confirmed || before.checks() == 0 || is_other(answer) && !is_other(before.answer()))
     {
         warn!(node = url.as_str(), error = error;
-            "the node has not confirmed its ledger; it is not used until it has");
+            "the node cannot be used until it has told which ledger it belongs to");
     }
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod intkey;
 mod operation;
 mod order;
 mod random_batches;

@@ -58,6 +58,7 @@ fn node_report(pool: &NodePool, node: &Node, now: MonotonicTime) -> NodeReport {
             Some(outage) => Some(format!("{}: {}", outage.problem(), outage.reason)),
             None => identity.answer().problem().map(str::to_owned),
         },
+        problem_since: outage.as_ref().map(|outage| outage.since.rfc3339_micros()),
         asked_seconds_ago: identity.time_since_asked(now).map(|ago| ago.as_secs_f64()),
         failed_connections: identity.failures(),
     }

@@ -16,12 +16,12 @@ const HEAD: &str = "# Why a batch waits
 
 Every reason for which a batch does not move: the `cause` of `wait` in `/batch_statuses` and `/v1/batches/{id}`, of `also` (of a
 batch) and of `waits` (of a service). `since` is when the cause began or, of a batch that waits for its turn or for the ledger,
-when it was stored or entered its state. `ends` is in the third column; the fourth has the decisions of an
-[operator](operations.md#a-batch-waits), while the nodes answer; the last has numbers of the part `services` of `/health`, fields of a
+when it was stored or entered its state. `ends` is in the third column; the fourth has the verbs of `actions`,
+each of which has its `command`, while the nodes answer; the last has numbers of the part `services` of `/health`, fields of a
 service, and alerts. *Only its owner knows*: other instances say `submission`, or nothing. This page is generated:
 `UPDATE_DOCS=1 cargo test -p grid-batch-monitoring page_of_waits`.
 
-| cause | the batch | ends with | an operator can | see also |
+| cause | the batch | ends with | verbs | see also |
 |---|---|---|---|---|
 ";
 

@@ -68,10 +68,11 @@ impl NodePool {
         if self.is_trusted(node) {
             Ok(())
         } else {
-            Err(format!(
-                "the node has not confirmed which ledger it belongs to: {}",
-                node.identity_problem()
-            ))
+            let what = match node.identity().answer() {
+                IdentityAnswer::Failed(_) => "the node cannot be used now",
+                _ => "the node has not told which ledger it belongs to",
+            };
+            Err(format!("{what}: {}", node.identity_problem()))
         }
     }
 

@@ -180,7 +180,7 @@ fn log_stalled(stalled: &[Stalled], now: MonotonicTime) {
         services = stalled.len(), oldest = &*oldest.service_id, batch_id = &*oldest.batch_id,
         seconds = now.since(oldest.since).as_secs(), others = others.join(", ").as_str();
         "services stand still: a batch has been under way for much longer than usual; `grid-batch explain BATCH` \
-         says why, and what can be done"
+         tells why it waits, and what can be done"
     );
 }
 

@@ -28,6 +28,7 @@ pub use log_filter::LogFilter;
 pub use log_format::LogFormat;
 pub use of_services::OfServices;
 pub use old::{Now, OldName, OldSetting};
+pub use print::PrintedContent;
 pub use readable_secrets::ReadableSecret;
 pub use reference::settings_reference;
 pub use requests::{RequestOptions, RequestsTo, redact_header};

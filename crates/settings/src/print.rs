@@ -5,10 +5,23 @@ use std::{
 
 use crate::{Form, GivenValue, Origin, Setting, SettingValues};
 
-/// Every setting with its help, its value, and where the value was given, in the syntax of the file.
+/// Settings with their help, in the syntax of the file.
 struct PrintedSettings<'a> {
     values: &'a SettingValues,
+    content: PrintedContent,
     secrets: Secrets,
+}
+
+/// Which settings are printed, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrintedContent {
+    /// Every setting with its value, and where that was given.
+    Effective,
+    /// The settings that most servers need. A default is a comment, so that the file keeps none of them for later
+    /// releases.
+    Common,
+    /// The same with all other settings.
+    All,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,14 +31,14 @@ enum Secrets {
 }
 
 impl SettingValues {
-    /// Every setting with its help, its value without secrets, and where the value was given: a file.
-    pub fn printed(&self) -> impl fmt::Display {
-        PrintedSettings { values: self, secrets: Secrets::Replaced }
+    /// The settings as a file, with values without secrets.
+    pub fn printed(&self, content: PrintedContent) -> impl fmt::Display {
+        PrintedSettings { values: self, content, secrets: Secrets::Replaced }
     }
 
     /// The same with all secrets.
-    pub fn printed_with_secrets(&self) -> impl fmt::Display {
-        PrintedSettings { values: self, secrets: Secrets::Shown }
+    pub fn printed_with_secrets(&self, content: PrintedContent) -> impl fmt::Display {
+        PrintedSettings { values: self, content, secrets: Secrets::Shown }
     }
 
     /// The values of all settings that must be equal on all instances, by name and without secrets. The values for keys are
@@ -63,18 +76,37 @@ impl PrintedSettings<'_> {
         settings: &[&'static Setting],
     ) -> fmt::Result {
         let given = settings.iter().map(|setting| self.values.given(setting));
-        let shown =
-            |given: &&GivenValue| !given.setting.is_for_tests() || given.origin != Origin::Default;
+        let shown = |given: &&GivenValue| self.has(given.setting) || self.is_changed(given);
         let given: Vec<&GivenValue> = given.filter(shown).collect();
         match given.first().map(|given| section(given.setting)) {
             None | Some("") => {}
             Some(section) => writeln!(f, "\n[{section}]")?,
         }
         for given in given {
-            write_comments(f, given.setting)?;
-            write_value(f, given, self.secrets)?;
+            self.write_comments(f, given.setting)?;
+            if self.content == PrintedContent::Effective || self.is_changed(given) {
+                self.write_value(f, given)?;
+            } else {
+                let (_, key) = given.setting.section_and_key();
+                writeln!(f, "# {key} = {}", default(given.setting))?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether the setting is printed, whatever its value is.
+    fn has(&self, setting: &Setting) -> bool {
+        match self.content {
+            PrintedContent::Common => setting.is_common,
+            PrintedContent::Effective | PrintedContent::All => !setting.is_for_tests(),
+        }
+    }
+
+    /// Whether the value must be in the file. A default that was given need not, if defaults are comments.
+    fn is_changed(&self, given: &GivenValue) -> bool {
+        let is_default = given.file.is_none() && given.text == given.setting.default;
+        given.origin != Origin::Default
+            && (self.content == PrintedContent::Effective || !is_default)
     }
 
     /// The settings of these sections as comments, then a section for each key that has values.
@@ -83,9 +115,12 @@ impl PrintedSettings<'_> {
         else {
             return Ok(());
         };
-        writeln!(f, "\n# [{name}.\"KEY\"]")?;
-        for setting in settings {
-            write_comments(f, setting)?;
+        let mut described = settings.iter().filter(|setting| self.has(setting)).peekable();
+        if described.peek().is_some() {
+            writeln!(f, "\n# [{name}.\"KEY\"]")?;
+        }
+        for setting in described {
+            self.write_comments(f, setting)?;
             writeln!(f, "# {} = {}", setting.section_and_key().1, example(setting))?;
         }
         let given = || settings.iter().flat_map(|setting| self.values.entries(setting));
@@ -93,10 +128,41 @@ impl PrintedSettings<'_> {
         for key in keys {
             writeln!(f, "\n[{name}.{}]", quoted(key))?;
             for given in given().filter(|given| given.key.as_ref() == Some(key)) {
-                write_value(f, given, self.secrets)?;
+                self.write_value(f, given)?;
             }
         }
         Ok(())
+    }
+
+    /// What the setting does and, if not only a few are printed, when to change it.
+    fn write_comments(&self, f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
+        let help = format!("{}.", setting.help());
+        let text = match self.content {
+            PrintedContent::Common => help,
+            _ => format!("{help} {}", setting.guidance()),
+        };
+        wrapped(&text).iter().try_for_each(|line| writeln!(f, "# {line}"))
+    }
+
+    fn write_value(&self, f: &mut fmt::Formatter<'_>, given: &GivenValue) -> fmt::Result {
+        let (_, key) = given.setting.section_and_key();
+        if given.origin != Origin::Default && self.content == PrintedContent::Effective {
+            writeln!(f, "# (from {})", given.origin)?;
+        }
+        match &given.file {
+            Some(file) => writeln!(f, "{key} = {{ file = {} }}", quoted(&file.to_string_lossy())),
+            // It follows from another setting.
+            None if given.setting.form == Form::Number && given.text.is_empty() => Ok(()),
+            None => writeln!(f, "{key} = {}", toml_value(given, self.secrets)),
+        }
+    }
+}
+
+/// The default in the syntax of the file, or an example if there is none.
+fn default(setting: &'static Setting) -> String {
+    match setting.default {
+        "" => example(setting).to_owned(),
+        text => toml_value(&setting.given(Origin::Default, text), Secrets::Replaced),
     }
 }
 
@@ -110,19 +176,6 @@ fn example(setting: &Setting) -> &'static str {
         Form::Bool => "false",
         Form::Text | Form::Secret => "\"\"",
         Form::List => "[]",
-    }
-}
-
-fn write_value(f: &mut fmt::Formatter<'_>, given: &GivenValue, secrets: Secrets) -> fmt::Result {
-    let (_, key) = given.setting.section_and_key();
-    if given.origin != Origin::Default {
-        writeln!(f, "# (from {})", given.origin)?;
-    }
-    match &given.file {
-        Some(file) => writeln!(f, "{key} = {{ file = {} }}", quoted(&file.to_string_lossy())),
-        // It follows from another setting.
-        None if given.setting.form == Form::Number && given.text.is_empty() => Ok(()),
-        None => writeln!(f, "{key} = {}", toml_value(given, secrets)),
     }
 }
 
@@ -148,14 +201,6 @@ fn toml_value(given: &GivenValue, secrets: Secrets) -> String {
             }
         }
     }
-}
-
-/// What the setting does, and when to change it.
-fn write_comments(f: &mut fmt::Formatter<'_>, setting: &Setting) -> fmt::Result {
-    for line in wrapped(&format!("{}. {}", setting.help(), setting.guidance())) {
-        writeln!(f, "# {line}")?;
-    }
-    Ok(())
 }
 
 fn wrapped(text: &str) -> Vec<String> {

@@ -10,7 +10,7 @@ refusals! {
     pub(crate) enum AccessError {
         #[error(
             "a token is needed: send it in the header Authorization: Bearer TOKEN; the operator creates one with \
-             `grid-batch token create`"
+             `grid-batch token create --name NAME --scope submit,read --reason TEXT`"
         )]
         [UNAUTHORIZED, 1090, "Not Authenticated"]
         NotAuthenticated,
@@ -22,7 +22,7 @@ refusals! {
         InvalidToken,
         #[error(
             "Client is not authorized: send the token of a key that the node accepts, in the header \
-             Authorization: Bearer Cylinder:TOKEN, as clients of Splinter and `grid-batch submit --key FILE` do"
+             Authorization: Bearer Cylinder:TOKEN, as clients of Splinter and `grid-batch submit FILE --key FILE` do"
         )]
         [UNAUTHORIZED, 1097, "Key Missing"]
         NoLedgerKey,
@@ -50,8 +50,8 @@ refusals! {
         [FORBIDDEN, 1094, "Service Not Allowed"]
         OnlyForAllServices,
         #[error(
-            "requests to this server are not authorized, so none creates tokens; use `grid-batch token create` with \
-             --database"
+            "requests to this server are not authorized, so none creates tokens; use \
+             `grid-batch token create --name NAME --scope read --reason TEXT --database URL`"
         )]
         [FORBIDDEN, 1093, "Scope Missing"]
         NoTokenToCreateOne,

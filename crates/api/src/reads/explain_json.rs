@@ -107,12 +107,15 @@ json_types! {
     pub(super) struct ActionJson(
         done: &'static str,
         description: &'static str,
+        typed: String,
         batch: Option<&StoredBatch>,
         of_withdrawal: Option<String>,
         of_transaction: Option<String>,
     ) {
         verb: &'static str = done,
         text: &'static str = description,
+        /// The command that does it, with your reason in place of `TEXT`.
+        command: String = typed,
         batch_id: Option<String> = batch.map(|batch| batch.batch_id.to_string()),
         service_id: Option<String> = batch.map(|batch| batch.service_id.to_string()),
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,16 +142,18 @@ json_types! {
 
 impl ActionJson {
     fn of_batch(possible: &PossibleAction<'_>) -> Self {
-        let PossibleAction { verb, batch } = possible;
-        Self::new(verb.as_str(), verb.description(), *batch, None, None)
+        let verb = possible.verb;
+        let (description, command) = (verb.description(), possible.to_string());
+        Self::new(verb.as_str(), description, command, possible.batch(), None, None)
     }
 
     pub(super) fn of_queued(verb: &QueuedVerb, kind: Queued, id: String) -> Self {
+        let command = format!("grid-batch {kind} {} {id} --reason TEXT", verb.name);
         let (withdrawal, transaction) = match kind {
             Queued::Withdrawal => (Some(id), None),
             Queued::Transaction => (None, Some(id)),
         };
-        Self::new(verb.name, verb.text, None, withdrawal, transaction)
+        Self::new(verb.name, verb.text, command, None, withdrawal, transaction)
     }
 }
 

@@ -41,6 +41,9 @@ pub struct NodeReport {
     pub unanswered_seconds: Option<f64>,
     /// What is wrong with it, if something is.
     pub problem: Option<String>,
+    /// Since when it has this problem, if that is known.
+    #[schema(format = DateTime)]
+    pub problem_since: Option<String>,
     /// How long ago it was asked which ledger it belongs to.
     pub asked_seconds_ago: Option<f64>,
     /// How often a connection to it failed since the server started.

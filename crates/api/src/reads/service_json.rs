@@ -43,6 +43,10 @@ json_types! {
 
     struct PauseJson(pause: &ServicePause) {
         since: Time = Time(pause.since),
+        /// Who has paused it; null if its nodes have different states.
+        operator: Option<String> = pause.operator.clone(),
+        /// Whether all services are paused.
+        of_all: bool = pause.of_all,
         reason: String = pause.reason.clone(),
     }
 

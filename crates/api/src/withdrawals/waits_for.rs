@@ -80,8 +80,8 @@ fn decision(details: &WithdrawalDetails, nonce: Option<&AssignedNonce>) -> Strin
     let (id, service) = (details.withdrawal.id, &details.withdrawal.service_id);
     let note = note.as_deref().unwrap_or("its transaction is final");
     format!(
-        "{note}; look at the chain, then run grid-batch nonce {service} {nonce} {id} if it was made, or \
-         grid-batch nonce {service} {nonce} elsewhere if it was not"
+        "{note}; look at the chain, then run `grid-batch nonce {service} {nonce} {id} --reason TEXT` if it was made, \
+         or `grid-batch nonce {service} {nonce} elsewhere --reason TEXT` if it was not"
     )
 }
 

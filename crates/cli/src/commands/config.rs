@@ -42,7 +42,10 @@ enum ConfigCommand {
     Show(PrintedArgs),
     /// Checks the configuration; the exit code is 78 if a server could not start with it
     Check(SettingFlags<All>),
-    /// Writes a configuration file with every setting, its help and its value
+    /// Writes a configuration file to edit, with the settings that most servers need
+    ///
+    /// Defaults are comments, so that a later release can improve them. Values that differ from the defaults are taken
+    /// over: with --force, a file in which every setting is written is reduced to these.
     Init(InitArgs),
     /// Prints what each setting does, and when to change it
     Reference,
@@ -53,6 +56,9 @@ struct InitArgs {
     /// Writes this file; only its owner can read it
     #[arg(long, value_name = "FILE", default_value = Config::FILE)]
     output: PathBuf,
+    /// Also writes all other settings, as comments
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     written: WrittenArgs,
 }
@@ -79,23 +85,33 @@ struct PrintedArgs {
 pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     match (&args.command, &args.output) {
         (Some(ConfigCommand::Check(settings)), _) => return check(settings),
-        (Some(ConfigCommand::Init(InitArgs { output, written })), _) => {
-            written.write(output)?;
+        (Some(ConfigCommand::Init(InitArgs { output, all, written })), _) => {
+            let PrintedArgs { settings, show_secrets } = &written.printed;
+            let text = settings.load()?.file_to_edit(*all, *show_secrets);
+            written.write(output, &format!("{HEAD}{text}"))?;
             let file = output.display();
             print_stdout(format_args!("{file} is written; set ledger.kind and ledger.urls in it"));
         }
         (Some(ConfigCommand::Reference), _) => print_stdout(settings_reference().trim_end()),
         (Some(ConfigCommand::Show(printed)), _) => printed.print()?,
-        (None, Some(file)) => args.written.write(file)?,
+        (None, Some(file)) => {
+            args.written.write(file, args.written.printed.text()?.trim_start())?
+        }
         (None, None) => args.written.printed.print()?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// The first lines of a file to edit.
+const HEAD: &str =
+    "# Settings of grid-batch. A comment is a default: write a setting without # to change it.
+# `grid-batch config reference` describes all settings, `grid-batch config check` finds mistakes.
+
+";
+
 impl WrittenArgs {
     /// Writes the file as a whole or not at all.
-    fn write(&self, file: &Path) -> Result<(), Failure> {
-        let text = self.printed.text()?;
+    fn write(&self, file: &Path, text: &str) -> Result<(), Failure> {
         if !self.force && fs::symlink_metadata(file).is_ok() {
             let file = file.display();
             return Err(Failure::new(format!("the file {file} exists; add --force to replace it")));
@@ -103,8 +119,8 @@ impl WrittenArgs {
         let mut temporary = file.as_os_str().to_owned();
         temporary.push(format!(".{}.tmp", std::process::id()));
         let temporary = PathBuf::from(temporary);
-        let written = private_file::write_new(&temporary, text.trim_start())
-            .and_then(|()| fs::rename(&temporary, file));
+        let written =
+            private_file::write_new(&temporary, text).and_then(|()| fs::rename(&temporary, file));
         written.map_err(|error| {
             // The error of the write counts; the file may not be there.
             let _ = fs::remove_file(&temporary);

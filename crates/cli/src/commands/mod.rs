@@ -30,6 +30,8 @@ mod man;
 mod migrate;
 #[cfg(feature = "evm")]
 mod move_withdrawals;
+#[cfg(all(test, feature = "evm", feature = "demo"))]
+mod named_commands;
 mod nonce;
 mod operator;
 mod pause;

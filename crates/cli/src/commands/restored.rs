@@ -1,15 +1,17 @@
 //! `restored`: a database that was brought back from a backup or moved to another server.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, thread, time::Duration};
 
 use clap::Args;
+use grid_batch_core::Clock;
+use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_store::Store;
 use serde_json::json;
 
 use crate::commands::{
     arguments::ActionArgs,
     failure::Failure,
-    print::print_stdout,
+    print::{print_stderr, print_stdout},
     remote::{Server, field},
 };
 
@@ -30,10 +32,34 @@ pub(crate) struct RestoredArgs {
     action: ActionArgs,
 }
 
+/// Waits for the end of the leases that the database has from its backup. An instance that runs renews its lease, and is
+/// then the reason why nothing is changed.
+fn wait_for_leases(store: &Store) {
+    let instances = store.instances().unwrap_or_default();
+    let Some(latest) = instances.iter().map(|instance| instance.lease_ends_at).max() else {
+        return;
+    };
+    let left = latest.since(store.clock().now());
+    if !left.is_zero() {
+        print_stderr(format_args!(
+            "grid-batch: waits {} s for the end of the leases that instances had",
+            left.as_secs() + 1
+        ));
+        thread::sleep(left + Duration::from_millis(100));
+    }
+}
+
 pub(crate) fn run(args: &RestoredArgs) -> Result<ExitCode, Failure> {
     let ActionArgs { asked, output, source } = &args.action;
     // The command itself decides about lost commits, so the store does not look for them.
-    let server = Server::at(source, Store::open_restored)?;
+    let server = Server::at(source, |url, options| {
+        let store = Store::open_restored(url, options)?;
+        // A lock beside an SQLite file shows whether an instance runs.
+        if !args.even_if_running && url.file().is_none() {
+            wait_for_leases(&store);
+        }
+        Ok(store)
+    })?;
     let fields =
         json!({ "nothing_lost": args.nothing_lost, "even_if_running": args.even_if_running });
     let done = server.act(asked, "/v1/database/restored", &[], fields);

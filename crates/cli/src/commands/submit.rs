@@ -32,7 +32,7 @@ use crate::commands::{
 /// unless --new is given.
 #[derive(Debug, Args)]
 pub(crate) struct SubmitArgs {
-    /// Files with lists of batches, as `grid-batch batch make` writes them; - for standard input
+    /// Files with lists of batches, as `batch make` writes them; - for standard input
     #[arg(required = true)]
     file: Vec<String>,
     /// The service that gets the batches [default: the ledger's only one]
@@ -49,7 +49,7 @@ pub(crate) struct SubmitArgs {
         long,
         value_name = "FILE",
         conflicts_with = "token_file",
-        help = "File with a secret key that the Splinter node accepts, as `grid-batch key new` writes it; for a \
+        help = "File with a secret key that the Splinter node accepts, as `key new` writes it; for a \
                 server with access.mode = ledger_keys"
     )]
     key: Option<PathBuf>,
@@ -162,7 +162,7 @@ impl SubmitRequest<'_> {
             let open = statuses.iter().filter(|status| !status.has_ended()).count();
             if open > 0 {
                 print_stderr(format_args!(
-                    "grid-batch: {open} of {} batches have not ended; `grid-batch explain` shows why one waits",
+                    "grid-batch: {open} of {} batches have not ended; `grid-batch explain BATCH` tells why one waits",
                     statuses.len()
                 ));
             }

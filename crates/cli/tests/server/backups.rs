@@ -72,6 +72,20 @@ fn commands_of_the_page_restore_a_backup_of_postgres() {
     assert_restored(&harness, of_postgres.try_into().unwrap(), &variables);
 }
 
+#[test]
+fn restored_waits_for_leases_of_the_backup() {
+    let database = TestDatabase::create();
+    let harness = BatchHarness::sawtooth().with_database(database.url());
+    let server = harness.serve_with(&[("--claims-idle-expiry", "3s")]);
+    let renewed = harness.run_command(&["restored", "--reason", "a test"]);
+    assert_eq!(renewed.exit_code, Some(1), "an instance runs: {renewed:?}");
+    assert!(renewed.stderr.contains("instances are running"), "{renewed:?}");
+    server.process.kill();
+    let restored = harness.run_command(&["restored", "--reason", "a test"]);
+    assert_eq!(restored.exit_code, Some(0), "{restored:?}");
+    assert!(restored.stderr.contains("for the end of the leases"), "{restored:?}");
+}
+
 /// What a migration of the next release may do.
 const ADDITIONS: &str = "alter table batches add column added_by_the_next_release text;
     create table added_by_the_next_release (id bigint primary key, text text not null);

@@ -110,6 +110,39 @@ fn batch_of_json_and_of_flags_is_made() {
 }
 
 #[test]
+fn number_that_was_never_set_cannot_be_decreased() {
+    let fixture = Fixture::new();
+    let server = fixture.harness.serve();
+    let list = fixture.harness.path().join("list").display().to_string();
+    for (text, end, exit_code) in [
+        ("dec pears 1", "invalid: Verb is \"dec\" but name \"pears\" not in state", 1),
+        ("set pears 5", "committed", 0),
+        ("dec pears 1", "committed", 0),
+        ("dec pears 5", "invalid: Verb is \"dec\", but result would be less than 0", 1),
+    ] {
+        let make = ["batch", "make", "--key", fixture.key(), "-o", &list, "--intkey", text];
+        assert_eq!(fixture.harness.run_command(&make).exit_code, Some(0));
+        let submitted = fixture.run(&server, &["submit", &list, "--wait"]);
+        assert!(submitted.stdout.contains(end), "{text}: {submitted:?}");
+        assert_eq!(submitted.exit_code, Some(exit_code), "{text}: {submitted:?}");
+    }
+}
+
+#[test]
+fn list_that_a_server_refuses_is_not_made() {
+    let fixture = Fixture::new();
+    let json = fixture.harness.path().join("batches.json");
+    let batch = r#"{"transactions": [{"family": "a", "version": "1"}]}"#;
+    fs::write(&json, format!("[{}]", vec![batch; 1_001].join(","))).unwrap();
+    let list = fixture.harness.path().join("list");
+    let make = ["batch", "make", "--key", fixture.key(), "-o", list.to_str().unwrap()];
+    let made =
+        fixture.harness.run_command(&[&make[..], &["--json", json.to_str().unwrap()]].concat());
+    assert!(made.error_message().contains("more than 1000 batches"), "{made:?}");
+    assert_eq!((made.exit_code, list.exists()), (Some(1), false));
+}
+
+#[test]
 fn what_a_server_says_is_told() {
     let fixture = Fixture::new();
     let server = fixture.harness.serve();

@@ -61,7 +61,7 @@ fn every_command_has_help() {
     for (arguments, expected) in [
         (&["--help"][..], "Usage: grid-batch <COMMAND>"),
         (&["serve", "--help"], "--ledger-kind <"),
-        (&["config", "--help"], "--poll-interval <"),
+        (&["config", "--help"], "--retention-after <"),
         (&["demo", "--help"], "--keep <DIR>"),
         (&["ledger-sim", "--help"], "late-answer"),
     ] {

@@ -154,7 +154,7 @@ fn completions_and_manual_pages_name_every_command() {
     for command in commands.iter().filter(|command| **command != "help") {
         assert!(folder.join(format!("grid-batch-{command}.1")).exists(), "{command} has no page");
         let own = run_command(&[command, "--help"]).stdout;
-        let has_settings = own.contains("--poll-interval");
+        let has_settings = own.contains("--retention-after");
         assert_eq!(has_settings, ["serve", "config"].contains(command), "{command}: {own}");
     }
     assert!(run_command(&["man"]).stdout.contains(".TH grid-batch 1"));

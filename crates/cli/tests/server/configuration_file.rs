@@ -48,6 +48,42 @@ fn written_configuration_starts_for_sawtooth() {
     assert_written_file_starts(&BatchHarness::sawtooth());
 }
 
+/// The names of the settings that are written, or described as comments: lines such as `# key = "value"`.
+fn keys(text: &str, prefix: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
+    let keys = lines.filter_map(|line| line.split_once(" = ").map(|(key, _)| key.to_owned()));
+    keys.filter(|key| !key.contains([' ', '#'])).collect()
+}
+
+#[test]
+fn new_file_has_the_settings_that_matter_and_no_defaults() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("c.toml");
+    let init = |extra: &[&str]| {
+        let output = ["--output", file.to_str().unwrap()];
+        let written = run(GRID_BATCH.command([&["config", "init"], &output[..], extra].concat()));
+        assert_eq!(written.exit_code, Some(0), "{written:?}");
+        fs::read_to_string(&file).unwrap()
+    };
+    let new = init(&["--ledger-kind", "sawtooth", "--ledger-urls", "http://127.0.0.1:1"]);
+    assert_eq!(keys(&new, ""), ["kind", "urls"], "{new}");
+    let described = keys(&new, "# ");
+    for key in ["database", "listen", "log", "name", "share", "allowed_hosts", "mode", "after"] {
+        assert!(described.iter().any(|it| it == key), "{key}: {new}");
+    }
+    assert!(described.len() <= 14 && new.lines().count() < 80, "{new}");
+    assert_eq!(run(config_command(&file)).exit_code, Some(0));
+
+    let all = init(&["--all", "--force", "--submit-concurrency", "3"]);
+    assert_eq!(keys(&all, ""), ["concurrency"], "{all}");
+    assert!(keys(&all, "# ").iter().any(|key| key == "hold_after"), "{all}");
+    // A file in which every setting is written is reduced to those that differ.
+    let printed = run(GRID_BATCH.command(["config", "--submit-concurrency", "3"])).stdout;
+    fs::write(&file, printed).unwrap();
+    let reduced = init(&["--force", "--config", file.to_str().unwrap()]);
+    assert_eq!(keys(&reduced, ""), ["concurrency"], "{reduced}");
+}
+
 #[test]
 fn written_file_is_private_and_not_replaced() {
     let directory = tempfile::tempdir().unwrap();

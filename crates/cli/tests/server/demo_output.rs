@@ -8,9 +8,10 @@ use std::{
 
 use grid_batch_ledger_sim::read_record;
 use grid_batch_test_support::{
+    http::{request, send},
     process::{TestProcess, run},
     tmux::Tmux,
-    wait::wait_until,
+    wait::{wait_for, wait_until},
 };
 use tempfile::TempDir;
 
@@ -44,6 +45,37 @@ fn lines_fit_80_columns_and_words_are_explained() {
     assert_eq!(output.stderr.matches(MEANING).count(), 1, "{output:?}");
     assert!(output.stderr.lines().last().unwrap().contains("   60 ended"), "{output:?}");
     assert!(output.stdout.contains("applied more than once: must be 0"), "{output:?}");
+    assert!(!output.stdout.contains("queue"), "Scabbard has none: {output:?}");
+    assert!(output.stdout.contains("docs/tutorial.md"), "{output:?}");
+    assert_eq!(entries(temporary.path()), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn demo_without_faults_shows_no_numbers_about_faults() {
+    let temporary = TempDir::new().unwrap();
+    let output = run(demo(&["--batches", "60"], temporary.path()));
+    for name in ["sent again", "in doubt", "decided by operator", "ledger restarts", "invalid"] {
+        assert!(!output.stdout.contains(name), "{name}: {output:?}");
+    }
+}
+
+#[test]
+fn server_of_a_demo_can_be_kept_running() {
+    let temporary = TempDir::new().unwrap();
+    let arguments = ["--batches", "10", "--keep-running"];
+    let process = TestProcess::spawn(demo(&arguments, temporary.path()));
+    let dashboard = wait_for("the address of the dashboard", || {
+        let printed = process.stdout();
+        let address = printed.split_once("Its dashboard: ")?.1;
+        address.split_once('\n').map(|(address, _)| address.to_owned())
+    });
+    let address = dashboard.strip_prefix("http://").unwrap().strip_suffix("/dashboard").unwrap();
+    let page = send(address.parse().unwrap(), &request("GET", "/dashboard", &[], b"")).unwrap();
+    assert_eq!(page.status, 200, "{page:?}");
+    process.signal("INT");
+    let output = process.wait();
+    assert_eq!(output.exit_code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("result  clean"), "{output:?}");
     assert_eq!(entries(temporary.path()), [""; 0].map(PathBuf::from));
 }
 

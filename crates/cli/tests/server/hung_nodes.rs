@@ -221,6 +221,9 @@ fn shown_url_of_a_node_has_no_secret() {
     wait_until("the peer is shown", || ledger()["status"] == "degraded");
     let explanation = format!("/v1/services/{}/explain", harness.services[0].replace(':', "%3A"));
     let shown = ["/health", "/v1/ledgers", &explanation].map(|path| server.get(path).to_string());
+    let ledgers = server.get("/v1/ledgers");
+    let mut nodes = ledgers["data"][0]["nodes"].as_array().unwrap().iter();
+    assert!(nodes.all(|node| node["problem"].is_string() == node["problem_since"].is_string()));
     let log = server.stop_with("TERM").stderr;
     for text in shown.iter().chain([&log]) {
         assert!(text.contains("127.0.0.1:1") && !text.contains("hidden"), "{text}");

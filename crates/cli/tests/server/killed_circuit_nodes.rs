@@ -92,7 +92,7 @@ impl Circuit {
     fn assert_paused_because_the_circuit_is_broken(&self, batch: &SignedBatch) {
         wait_until("the service is paused", || self.pause().is_some());
         let pause = self.pause().unwrap();
-        assert!(pause.states_differ && !pause.by_operator, "{pause:?}");
+        assert!(pause.states_differ && pause.operator.is_none(), "{pause:?}");
         let received = self.alpha().times_received(&batch.batch_id);
         assert!(received <= 1, "it was sent {received} times");
     }

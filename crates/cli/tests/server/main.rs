@@ -48,7 +48,6 @@ mod ledger_identity;
 mod ledger_keys;
 mod ledger_state;
 #[cfg(feature = "evm")]
-mod listed_commands;
 mod locked_rows;
 mod log_lines;
 mod memory_limits;

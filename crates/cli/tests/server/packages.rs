@@ -67,13 +67,31 @@ pub fn built_package(directory: &Path) -> PathBuf {
     PathBuf::from(made.stdout.trim())
 }
 
+/// A package like this one, with another version and changed content.
+pub fn changed_package(package: &Path, output: &Path, version: &str, change: impl FnOnce(&Path)) {
+    let content = output.with_extension("content");
+    succeed(Command::new("dpkg-deb").arg("--raw-extract").args([package, &content]));
+    let control = content.join("DEBIAN/control");
+    let text = fs::read_to_string(&control).unwrap();
+    let present = text.lines().find(|line| line.starts_with("Version: ")).unwrap();
+    fs::write(control, text.replace(present, &format!("Version: {version}"))).unwrap();
+    change(&content);
+    let build = ["--root-owner-group", "-Zgzip", "-z1", "--build"];
+    succeed(Command::new("dpkg-deb").args(build).args([&content, output]));
+}
+
+/// Changes the first configuration, as a later release may.
+pub fn with_another_default(content: &Path) {
+    let file = content.join("usr/share/grid-batch/grid-batch.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(file, format!("{text}# Another comment.\n")).unwrap();
+}
+
 /// The package, unpacked.
 fn unpacked(directory: &Path) -> PathBuf {
     let package = built_package(directory);
     let described = succeed(Command::new("dpkg-deb").arg("--info").arg(&package)).stdout;
-    for text in
-        ["Package: grid-batch", "Depends: libc6", "ca-certificates", "conffiles", "postinst"]
-    {
+    for text in ["Package: grid-batch", "Depends: libc6", "ca-certificates", "postinst"] {
         assert!(described.contains(text), "{text}: {described}");
     }
     let installed = directory.join("installed");
@@ -113,6 +131,37 @@ fn package_does_not_depend_on_who_builds_it() {
     assert!(one == other, "the packages of {} differ", place.display());
 }
 
+/// Links lead to files of the package, also those of alerts, which name a section.
+#[test]
+fn package_has_the_manual_without_dead_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let doc = unpacked(directory.path()).join("usr/share/doc/grid-batch");
+    let summary = fs::read_to_string(doc.join("docs/SUMMARY.md")).unwrap();
+    let targets: Vec<&str> =
+        summary.split("](").skip(1).map(|it| it.split(')').next().unwrap()).collect();
+    assert!(targets.len() > 30, "{targets:?}");
+    let mut pages = vec![doc.join("README.md"), doc.join("docs/SUMMARY.md")];
+    pages.extend(targets.iter().map(|page| doc.join("docs").join(page)));
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for target in text.split("](").skip(1).map(|it| it.split([')', '#']).next().unwrap()) {
+            let is_elsewhere = target.is_empty() || target.contains("://");
+            let file = page.parent().unwrap().join(target);
+            assert!(is_elsewhere || file.exists(), "{}: {target}", page.display());
+        }
+    }
+    let alerts = fs::read_to_string(doc.join("examples/alerts.yml")).unwrap();
+    let runbooks = alerts.lines().filter_map(|it| it.trim().strip_prefix("runbook_url: "));
+    let runbooks: Vec<&str> = runbooks.collect();
+    assert_eq!(runbooks.len(), alerts.matches("- alert: ").count());
+    for runbook in runbooks {
+        let path = runbook.strip_prefix("file:///usr/share/doc/grid-batch/").unwrap();
+        let (page, section) = path.split_once('#').unwrap();
+        let text = fs::read_to_string(doc.join(page)).unwrap().to_lowercase();
+        assert!(text.contains(&format!("\n## {section}\n")), "{runbook}");
+    }
+}
+
 /// Has a program see all files read-only but those of a folder, without privileges, as the unit does.
 fn restricted(program: &Path, state: &Path) -> Command {
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro / && \
@@ -131,7 +180,7 @@ fn package_installs_and_starts_under_restrictions() {
     for (file, mode) in [
         ("usr/bin/grid-batch", 0o755),
         ("lib/systemd/system/grid-batch.service", 0o644),
-        ("etc/grid-batch/grid-batch.toml", 0o640),
+        ("usr/share/grid-batch/grid-batch.toml", 0o644),
         ("usr/share/man/man1/grid-batch-serve.1.gz", 0o644),
         ("usr/share/bash-completion/completions/grid-batch", 0o644),
         ("usr/share/doc/grid-batch/examples/database.conf", 0o644),
@@ -149,7 +198,7 @@ fn package_installs_and_starts_under_restrictions() {
     let (copied, state) = (place.path().join("grid-batch"), place.path().join("state"));
     fs::copy(installed.join("usr/bin/grid-batch"), &copied).unwrap();
     let configuration = place.path().join("grid-batch.toml");
-    fs::copy(installed.join("etc/grid-batch/grid-batch.toml"), &configuration).unwrap();
+    fs::copy(installed.join("usr/share/grid-batch/grid-batch.toml"), &configuration).unwrap();
     open(&configuration);
     fs::create_dir(&state).unwrap();
     std::os::unix::fs::chown(&state, Some(65534), Some(65534)).unwrap();

@@ -129,8 +129,9 @@ pub enum Stale {
     },
     /// An operator cancelled a batch that the ledger may have.
     #[error(
-        "the batch is {state} and may have been sent: it cannot be cancelled; `end` and `resubmit` decide \
-         about such a batch"
+        "the batch is {state} and may have been sent: it cannot be cancelled; find out what the ledger \
+         did with it, and run `grid-batch decide BATCH committed --attempt N --reason TEXT`, with invalid or absent in \
+         place of committed"
     )]
     MayBeAtLedger {
         /// The state of the batch.

@@ -4,29 +4,11 @@ use std::{fmt, iter, time::Duration};
 
 use crate::batches::{BatchState, StoredBatch};
 use crate::operators::OperatorVerb;
-use crate::queries::{BatchDetails, ServiceOverview, WaitReason};
+use crate::queries::{
+    ActionTarget, BatchDetails, PossibleAction, ServiceOverview, ServicePause, WaitReason,
+};
 use crate::queue::Wait;
 use crate::{ServiceId, Timestamp};
-
-/// A service that is paused: by an operator, or because its nodes have different states.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServicePause {
-    /// Since when.
-    pub since: Timestamp,
-    /// Why, in the operator's words, or [`Self::DIFFERENT_STATES`].
-    pub reason: String,
-    /// An operator has paused it, and can resume it.
-    pub by_operator: bool,
-    /// The nodes of the ledger have different states of the service. The pause lasts at least until they
-    /// agree.
-    pub states_differ: bool,
-}
-
-impl ServicePause {
-    /// Why a service is paused whose nodes have different states.
-    pub const DIFFERENT_STATES: &str =
-        "the state roots of the nodes differ: no batch of this circuit can commit";
-}
 
 /// What is known about a service besides its batches.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +37,18 @@ pub struct SearchLimits {
     pub give_up_after: Duration,
 }
 
-impl ServiceFacts<'_> {
+impl<'a> ServiceFacts<'a> {
+    /// The end of the pause, if an operator has paused the service.
+    fn resume(&self) -> Option<PossibleAction<'a>> {
+        let pause = self.pause.filter(|pause| pause.operator.is_some())?;
+        let target = if pause.of_all {
+            ActionTarget::AllServices
+        } else {
+            ActionTarget::Service(&self.service.service_id)
+        };
+        Some(PossibleAction { verb: OperatorVerb::Resume, target })
+    }
+
     /// Why nothing happens in the service now, whatever its batches wait for.
     fn waits(&self) -> Vec<WaitReason> {
         let ServiceOverview { owner, open, .. } = self.service;
@@ -70,10 +63,9 @@ impl ServiceFacts<'_> {
             }
             Some(_) => None,
         };
-        let paused = self.pause.map(|ServicePause { since, reason, .. }| WaitReason::Paused {
-            since: *since,
-            reason: Some(reason.clone()),
-        });
+        let paused = self
+            .pause
+            .map(|pause| WaitReason::Paused { since: pause.since, pause: Some(pause.to_string()) });
         let is_told =
             |reason: &&WaitReason| reason.batch_id().is_none() && reason.sentence().is_some();
         let of_service = self.waits.iter().filter(is_told);
@@ -81,7 +73,7 @@ impl ServiceFacts<'_> {
     }
 
     /// What only the process knows about one of these batches.
-    fn waits_of<'a>(&'a self, batches: &'a [&StoredBatch]) -> impl Iterator<Item = WaitReason> {
+    fn waits_of<'b>(&'b self, batches: &'b [&StoredBatch]) -> impl Iterator<Item = WaitReason> {
         let ids = batches.iter().map(|batch| &batch.batch_id);
         let of = |id| self.waits.iter().filter(move |reason| reason.batch_id() == Some(id));
         ids.flat_map(of).cloned()
@@ -177,15 +169,6 @@ impl Wait<'_> {
     }
 }
 
-/// What an operator could do, and about which batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PossibleAction<'a> {
-    /// What.
-    pub verb: OperatorVerb,
-    /// About which batch; `None`: about the service.
-    pub batch: Option<&'a StoredBatch>,
-}
-
 /// Why a batch waits, and what an operator could do.
 ///
 /// Its text is one or more sentences.
@@ -226,7 +209,9 @@ impl<'a> BatchExplanation<'a> {
     /// While a node of the ledger does not answer, decisions that would guess what the ledger did are left out.
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
         let Some(wait) = self.details.wait() else { return Vec::new() };
-        let of = |batch: &'a StoredBatch| move |verb| PossibleAction { verb, batch: Some(batch) };
+        let of = |batch: &'a StoredBatch| {
+            move |verb| PossibleAction { verb, target: ActionTarget::Batch(batch) }
+        };
         let batch = &self.details.batch;
         let nodes_answer = self.facts.is_none_or(|facts| facts.nodes_answer());
         let own = wait.own_actions(batch, nodes_answer);
@@ -245,7 +230,7 @@ impl<'a> BatchExplanation<'a> {
         }
         if self.details.of_withdrawal {
             // Operators cancel or retry a withdrawal itself, not its batches.
-            let is_held = |it: &PossibleAction<'_>| it.batch.is_none_or(|it| it.held.is_some());
+            let is_held = |it: &PossibleAction<'_>| it.batch().is_none_or(|it| it.held.is_some());
             actions.retain(|it| it.verb == OperatorVerb::Retry || is_held(it));
         }
         let pause = self.facts.and_then(|facts| facts.pause);
@@ -253,9 +238,7 @@ impl<'a> BatchExplanation<'a> {
             // A batch that is sent again could be applied twice at one of the nodes.
             actions.retain(|possible| possible.verb != OperatorVerb::Resubmit);
         }
-        if pause.is_some_and(|pause| pause.by_operator) {
-            actions.push(PossibleAction { verb: OperatorVerb::Resume, batch: None });
-        }
+        actions.extend(self.facts.and_then(|facts| facts.resume()));
         actions
     }
 }
@@ -286,12 +269,12 @@ impl fmt::Display for MoreThanWait<'_> {
 
 fn fmt_end(details: &BatchDetails, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if details.batch.progress.state == BatchState::Committed {
-        return f.write_str("The batch waits for nothing: the ledger has applied it.");
+        return f.write_str("The batch has ended: the ledger has applied it.");
     }
-    f.write_str("The batch waits for nothing: it is invalid")?;
+    f.write_str("The batch has ended: it is invalid.")?;
     match details.receipts.first() {
-        Some(receipt) => write!(f, ": {}.", receipt.error_message),
-        None => f.write_str("."),
+        Some(receipt) => write!(f, " Reason: {}.", receipt.error_message),
+        None => Ok(()),
     }
 }
 
@@ -319,10 +302,7 @@ impl<'a> ServiceExplanation<'a> {
     pub fn actions(&self) -> Vec<PossibleAction<'a>> {
         match self.oldest {
             Some(oldest) => BatchExplanation::new(oldest, Some(self.facts)).actions(),
-            None if self.facts.pause.is_some_and(|pause| pause.by_operator) => {
-                vec![PossibleAction { verb: OperatorVerb::Resume, batch: None }]
-            }
-            None => Vec::new(),
+            None => self.facts.resume().into_iter().collect(),
         }
     }
 }
@@ -352,7 +332,7 @@ fn fmt_counts(
     under_way: u64,
 ) -> fmt::Result {
     match open {
-        0 => write!(f, "The service {service_id} waits for nothing: it has no open batches."),
+        0 => write!(f, "The service {service_id} has no open batches."),
         1 => write!(f, "The service {service_id} has 1 open batch; {under_way} under way."),
         _ => write!(f, "The service {service_id} has {open} open batches; {under_way} under way."),
     }

@@ -45,8 +45,8 @@ pub enum WaitReason {
     Paused {
         /// Since when.
         since: Timestamp,
-        /// Why, if it was read.
-        reason: Option<String>,
+        /// Since when, by whom and why, as a sentence without a full stop, if it was read.
+        pause: Option<String>,
     },
     /// A lane: as many batches of its service are under way as are allowed.
     Lane,
@@ -156,11 +156,11 @@ impl WaitReason {
             Self::Paused { .. } => (
                 "paused",
                 "had no attempt, and its service is paused, or all are",
-                "an operator; if the nodes have different states, not before their states agree",
+                "a `resume` by an operator; if the nodes have different states, equal states",
             ),
             Self::Lane => (
                 "lane",
-                "can be submitted when another one of its service has ended: the limit is reached",
+                "waits because as many batches of its service are under way as may be",
                 "the end of another batch of its service",
             ),
             Self::InFlightWindow => (
@@ -286,7 +286,7 @@ impl WaitReason {
             Self::Lease { expired: Some((instance_id, _)) } => format!(
                 "The instance {instance_id} claims its service and has not renewed its lease in time"
             ),
-            Self::Paused { reason: Some(reason), .. } => format!("Its service is paused: {reason}"),
+            Self::Paused { pause: Some(pause), .. } => pause.clone(),
             Self::Node(outage) => format!("The node {outage}"),
             Self::Busy { attempts: 1, .. } => {
                 "The ledger is busy: it has not accepted the last attempt of its service".to_owned()
@@ -363,7 +363,7 @@ impl WaitReason {
         vec![
             Self::Held,
             Self::Halt { since },
-            Self::Paused { since, reason: None },
+            Self::Paused { since, pause: None },
             Self::Parked,
             Self::Delayed,
             Self::Behind,

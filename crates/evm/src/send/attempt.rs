@@ -87,8 +87,8 @@ impl<'a> SendAttempt<'a> {
             let otherwise = match self.payment.call {
                 Some(_) => "cancel the transaction",
                 None => {
-                    "move the withdrawal with `grid-batch move-withdrawals` if its pool has another gas \
-                     admin now"
+                    "move the withdrawal with `grid-batch move-withdrawals --reason TEXT` if its pool has \
+                     another gas admin now"
                 }
             };
             answer::refused(format_args!(

@@ -53,12 +53,12 @@ fn gap_text(
     let what_to_do = if is_signed {
         format!(
             "If they were never used, it cannot be signed again, because its transaction can be \
-             mined later: run grid-batch nonce {service_id} {first}-{last} fill --reason TEXT, which sends an \
+             mined later: run `grid-batch nonce {service_id} {first}-{last} fill --reason TEXT`, which sends an \
              empty transfer for each free one of these {missing} nonces"
         )
     } else {
         format!(
-            "If they were never used, run grid-batch nonce {service_id} {first} start --reason TEXT"
+            "If they were never used, run `grid-batch nonce {service_id} {first} start --reason TEXT`"
         )
     };
     format!(

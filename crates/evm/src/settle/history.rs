@@ -59,7 +59,7 @@ impl History<'_> {
     fn what_to_do(&self, start: u64) -> String {
         format!(
             "If the account has really sent them, and an earlier or copied database of this server has paid no open \
-             withdrawal with them, confirm it once: run grid-batch nonce {} {start} start --reason TEXT",
+             withdrawal with them, confirm it once: run `grid-batch nonce {} {start} start --reason TEXT`",
             self.scope
         )
     }

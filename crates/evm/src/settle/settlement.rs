@@ -278,9 +278,9 @@ impl<'a> Account<'a> {
     fn what_to_do(&self, note: &str) -> String {
         let service_id = self.scope;
         format!(
-            "{note}; look at the chain, then run grid-batch nonce {service_id} NONCE elsewhere, or, if it was used \
-             for an open withdrawal, with the id of the withdrawal in place of elsewhere; FIRST-LAST in place of NONCE \
-             decides several"
+            "{note}; look at the chain, then run `grid-batch nonce {service_id} NONCE elsewhere --reason TEXT`, or, if \
+             it was used for an open withdrawal, with the id of the withdrawal in place of elsewhere; FIRST-LAST in \
+             place of NONCE decides several"
         )
     }
 }

@@ -9,12 +9,12 @@ pub fn warn_of_former_gas_admins(found: &[OpenWithdrawals], rules: &dyn Withdraw
             Ok((_, present)) => warn!(
                 pool = pool.as_str(), gas_admin:% = service_id, present:%, open;
                 "the pool has another gas admin than these open withdrawals; \
-                 `grid-batch move-withdrawals` shows and moves them"
+                 `grid-batch move-withdrawals --reason TEXT` shows and moves them"
             ),
             Err(_) => warn!(
                 pool = pool.as_str(), gas_admin:% = service_id, open;
                 "the pool of these open withdrawals is not configured; add it to pools.*.gas_admin, with its \
-                 former gas admin, or with another one and `grid-batch move-withdrawals`"
+                 former gas admin, or with another one and `grid-batch move-withdrawals --reason TEXT`"
             ),
         }
     }

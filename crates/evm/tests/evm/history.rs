@@ -26,7 +26,7 @@ async fn assert_parked_until_start(harness: &Harness, start: u64) {
     let answer = harness.send(id).await;
     assert_eq!(answer.outcome, Outcome::Parked, "{answer:?}");
     let message = answer.message.unwrap();
-    let command = format!("run grid-batch nonce {} {start} start", harness.service_id());
+    let command = format!("run `grid-batch nonce {} {start} start", harness.service_id());
     assert!(message.contains(&command), "{message}");
     assert_eq!(harness.store.nonces(id), []);
     harness.settle_elsewhere(start - 1);

@@ -30,6 +30,8 @@ use tokio_tungstenite::{accept_async, tungstenite::Message};
 use crate::server::{OK, Server, client};
 
 const VARIABLE: &str = "SSL_CERT_FILE";
+/// A certificate of `ca.pem` for `localhost`.
+const SERVER: &str = "server.pem";
 
 #[tokio::test]
 async fn certificate_of_a_trusted_authority_is_accepted() {
@@ -111,7 +113,7 @@ async fn server_that_requires_a_certificate_gets_it() {
     store.add(authority).unwrap();
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider);
-    let server = responding_to(verifier.build().unwrap()).await;
+    let server = responding_to(verifier.build().unwrap(), SERVER).await;
     let url = format!("https://localhost:{}", server.address.port());
 
     let mut options = trusting("ca.pem");
@@ -161,6 +163,16 @@ fn key_that_other_users_can_read_is_refused() {
     client(0o600).unwrap();
 }
 
+/// `openssl req -x509` makes such a certificate without further options.
+#[tokio::test]
+async fn certificate_of_an_authority_is_no_certificate_of_a_server() {
+    let server = responding_to(Arc::new(NoClientAuth), "self_signed.pem").await;
+    let url = format!("https://localhost:{}", server.address.port());
+    let client = HttpClient::new(&trusting("self_signed.pem")).unwrap();
+    let error = client.get(&url, &[]).await.unwrap_err().to_string();
+    assert!(error.contains("basicConstraints=critical,CA:FALSE"), "{error}");
+}
+
 /// Whether this process trusts the certificates in the file. If not, runs the test in a process that does.
 fn trusts(file: &str, test: &str) -> bool {
     let file = certificate(file);
@@ -192,15 +204,15 @@ fn certificate(file: &str) -> PathBuf {
 
 /// A server whose certificate is for the host `localhost`, and which sends the same response to each GET.
 pub async fn responding() -> Server {
-    responding_to(Arc::new(NoClientAuth)).await
+    responding_to(Arc::new(NoClientAuth), SERVER).await
 }
 
-/// The same for clients that the verifier accepts.
-async fn responding_to(clients: Arc<dyn ClientCertVerifier>) -> Server {
+/// The same with this certificate, for clients that the verifier accepts.
+async fn responding_to(clients: Arc<dyn ClientCertVerifier>, file: &'static str) -> Server {
     Server::new(move |peer| {
         let clients = Arc::clone(&clients);
         async move {
-            let Some(mut stream) = accept_with(peer.stream, clients).await else { return };
+            let Some(mut stream) = accept_with(peer.stream, clients, file).await else { return };
             let mut head = Vec::new();
             while let Ok(byte) = stream.read_u8().await {
                 head.push(byte);
@@ -216,14 +228,15 @@ async fn responding_to(clients: Arc<dyn ClientCertVerifier>) -> Server {
 
 /// `None` if the client refuses the certificate.
 async fn accept(stream: TcpStream) -> Option<TlsStream<TcpStream>> {
-    accept_with(stream, Arc::new(NoClientAuth)).await
+    accept_with(stream, Arc::new(NoClientAuth), SERVER).await
 }
 
 async fn accept_with(
     stream: TcpStream,
     clients: Arc<dyn ClientCertVerifier>,
+    file: &str,
 ) -> Option<TlsStream<TcpStream>> {
-    let chain = vec![CertificateDer::from_pem_file(certificate("server.pem")).unwrap()];
+    let chain = vec![CertificateDer::from_pem_file(certificate(file)).unwrap()];
     let key = PrivateKeyDer::from_pem_file(certificate("server.key")).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

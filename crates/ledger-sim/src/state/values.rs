@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use grid_batch_protocol::{Batch, Message, Transaction, TransactionHeader, VerifiedBatch};
 
-use super::{BatchAccess, StateOperation};
+use super::{BatchAccess, StateOperation, intkey::Intkey};
 
 /// The numbers at the addresses of a ledger. An address that was never written has 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,10 +28,12 @@ impl StateValues {
         for transaction in &batch.transactions {
             let header = TransactionHeader::decode(&*transaction.header)
                 .map_err(|error| format!("a header cannot be decoded: {error}"))?;
-            if header.family_name == StateOperation::FAMILY {
-                let access = BatchAccess::of_headers([&header].into_iter());
-                let mut context = Context { values: self, changes: &mut changes, access };
-                context.execute(transaction)?;
+            let access = BatchAccess::of_headers([&header].into_iter());
+            let mut context = Context { values: self, changes: &mut changes, access };
+            match header.family_name.as_str() {
+                StateOperation::FAMILY => context.execute(transaction)?,
+                Intkey::FAMILY => context.execute_intkey(transaction)?,
+                _ => {}
             }
         }
         Ok(changes)
@@ -42,9 +44,13 @@ impl StateValues {
     }
 }
 
-/// Whether a transaction of the batch belongs to the family whose transactions are executed.
+/// Whether a transaction of the batch belongs to a family whose transactions are executed.
 pub(crate) fn is_executed(batch: &VerifiedBatch) -> bool {
-    batch.transactions().iter().any(|it| it.header().family_name == StateOperation::FAMILY)
+    let has = |family| batch.transactions().iter().any(|it| it.header().family_name == family);
+    let is_intkey =
+        |batch: Batch| batch.transactions.iter().any(|it| Intkey::read(&it.payload).is_some());
+    has(StateOperation::FAMILY)
+        || has(Intkey::FAMILY) && Batch::decode(batch.bytes()).is_ok_and(is_intkey)
 }
 
 /// The state that one transaction sees: that of the ledger with the changes of its batch, limited to the addresses that
@@ -62,6 +68,19 @@ impl Context<'_> {
     fn execute(&mut self, transaction: &Transaction) -> Result<(), String> {
         let payload = std::str::from_utf8(&transaction.payload).map_err(|e| e.to_string())?;
         payload.lines().try_for_each(|line| self.execute_operation(&line.parse()?))
+    }
+
+    /// A payload that is not one of `intkey` changes nothing.
+    fn execute_intkey(&mut self, transaction: &Transaction) -> Result<(), String> {
+        let Some(intkey) = Intkey::read(&transaction.payload) else { return Ok(()) };
+        let address = intkey.address();
+        if !self.access.may_read(&address) || !self.access.may_write(&address) {
+            return Err(format!("the address {address} is not in the inputs and outputs"));
+        }
+        let present = self.changes.get(&address).or_else(|| self.values.0.get(&address));
+        let number = intkey.apply(present.copied())?;
+        self.changes.insert(address, number);
+        Ok(())
     }
 
     fn execute_operation(&mut self, operation: &StateOperation) -> Result<(), String> {

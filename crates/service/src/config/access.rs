@@ -9,7 +9,7 @@ settings! {
     pub struct AccessConfig in "access." {
         /// What requests must have. none: nothing; everyone who reaches the server may do everything. ledger_keys:
         /// those that submit batches or read from a Splinter node a Cylinder token of a key that the node accepts, or
-        /// of one in access.keys; others nothing. tokens: a token of `grid-batch token create`, or a Cylinder token of
+        /// of one in access.keys; others nothing. tokens: a token of `token create`, or a Cylinder token of
         /// a key in access.keys. Empty: ledger_keys on scabbard, none on other ledgers.
         ///
         /// Use tokens wherever other programs or other machines reach the server. Use none in front of scabbard only if
@@ -70,8 +70,8 @@ impl Config {
             Some(address) if mode != AccessMode::Tokens && !self.access.allow_anonymous => {
                 let rule = format!(
                     "{address} is not a loopback address; set access.mode to \"tokens\" and create a token \
-                     for each client with `grid-batch token create`, or listen on 127.0.0.1 or at a Unix \
-                     socket behind a proxy that authorizes clients. Only if everyone who reaches the server \
+                     for each client with `grid-batch token create --name NAME --scope submit,read \
+                     --reason TEXT`, or listen on 127.0.0.1 or at a Unix socket behind a proxy that authorizes clients. Only if everyone who reaches the server \
                      may do everything, set access.allow_anonymous to true"
                 );
                 conflict(&GeneralConfig::listen, rule)

@@ -25,6 +25,6 @@ settings! {
         /// Format of the log: text for people, or json for programs, with one object a line.
         ///
         /// Use json if a program reads the log.
-        pub log_format: LogFormat = text("text").common(),
+        pub log_format: LogFormat = text("text"),
     }
 }

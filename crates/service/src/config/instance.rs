@@ -28,7 +28,7 @@ settings! {
         ///
         /// Set it to a name of the machine, or of the position in a group of machines. Two running instances cannot
         /// have one name.
-        pub name: Option<String> = text("").common(),
+        pub name: Option<String> = text(""),
         /// An instance that has not renewed its claims for this long loses services without a batch under submission.
         ///
         /// Set it above short outages of the database or the network. A shorter one takes over sooner from an instance

@@ -35,7 +35,7 @@ settings! {
         /// until evidence is found. Other times follow from it: a connection may take 5/12 of it, sending a batch once
         /// 5/4, a shutdown 5/3, until evidence of absence is accepted 5/2, and a submission with all its attempts 5
         /// times as long.
-        pub request_timeout: Duration = text("12s").equal().at_most(LONGEST_REQUEST).common(),
+        pub request_timeout: Duration = text("12s").equal().at_most(LONGEST_REQUEST),
         /// Maximum number of open sockets for the ledger's events; 0: the ledger is only polled.
         ///
         /// Raise it to the number of services that have batches at the same time. Each socket is a file descriptor here
@@ -64,7 +64,7 @@ impl LedgerConfig {
     /// Why a ledger whose nodes tell nothing that identifies it must have a name.
     pub const NAME_RULE: &str = "it is required, because nodes of this kind of ledger tell nothing that identifies it: \
          set a name of your own, such as name = \"production\" in the section [ledger], and keep it. A database \
-         that was used without a name gets it by `grid-batch ledger adopt`";
+         that was used without a name gets it by `grid-batch ledger adopt --reason TEXT`";
 }
 
 impl Config {

@@ -1,18 +1,31 @@
 use std::fmt;
 
+use grid_batch_settings::PrintedContent;
+
 use super::Config;
 
 /// Every setting with its help, its value without secrets, and where the value was given.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.settings.printed().fmt(f)
+        self.settings.printed(PrintedContent::Effective).fmt(f)
     }
 }
 
 impl Config {
     /// The same as [`Display`](fmt::Display), with all secrets. A server can be started with it anywhere.
     pub fn with_secrets(&self) -> impl fmt::Display {
-        self.settings.printed_with_secrets()
+        self.settings.printed_with_secrets(PrintedContent::Effective)
+    }
+
+    /// A file to edit, with the settings that most servers need or with all. Defaults are comments in it; secrets are
+    /// replaced by `***` unless they are shown.
+    pub fn file_to_edit(&self, has_all: bool, shows_secrets: bool) -> String {
+        let content = if has_all { PrintedContent::All } else { PrintedContent::Common };
+        if shows_secrets {
+            self.settings.printed_with_secrets(content).to_string()
+        } else {
+            self.settings.printed(content).to_string()
+        }
     }
 }
 

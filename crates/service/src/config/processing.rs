@@ -31,7 +31,7 @@ settings! {
         /// batches that another instance or an earlier run has left; raise it to poll a slow ledger less.
         ///
         /// Raise it for a ledger that takes seconds or minutes for a batch.
-        pub interval: Duration = text("1s").at_most(HOUR).common(),
+        pub interval: Duration = text("1s").at_most(HOUR),
         /// Maximum number of status requests in a second, without those that events trigger and those that find an
         /// ended batch; with more services under way, each is polled less often. Raise it if the nodes can answer more,
         /// lower it if they are overloaded.
@@ -56,8 +56,9 @@ settings! {
     /// When ended batches are removed.
     #[derive(Debug, Clone)]
     pub struct RetentionConfig in "retention." {
-        /// How long after its end a batch is removed, such as "30d"; empty: never. A removed batch that a client sends
-        /// again is a new one; on Scabbard it ends as committed. Without it the database grows by about 2 kB for each
+        /// How long after its end a batch is removed, such as "30d"; empty: never. If a client sends a
+        /// removed batch again, it is stored and sent to the ledger; on Scabbard, one that was committed ends as
+        /// committed, unsent. Without it the database grows by about 2 kB for each
         /// small batch.
         ///
         /// Keep batches for longer than any client repeats a request.

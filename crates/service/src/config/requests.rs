@@ -47,7 +47,7 @@ mod tests {
             assert_eq!(config.signer_http_options().headers, "x-other: 1".parse().unwrap());
             assert_eq!(config.oracle_http_options().headers, HttpHeaders::default());
         }
-        let printed = config.settings.printed().to_string();
+        let printed = config.to_string();
         assert!(printed.contains("\"header:X-Key: ***\", \"authorities:/ca.pem\""), "{printed}");
         for shown in [printed, format!("{config:?} {:?}", config.requests)] {
             assert!(!shown.contains("pass=word"), "{shown}");

@@ -23,7 +23,7 @@ settings! {
         ///
         /// Use serial if clients rely on the order of batches that do not conflict, or if a transaction processor reads
         /// or writes something outside of the ledger's state.
-        pub strategy: OfServices<StrategyKind> = text("").equal().common() => OfServices::read,
+        pub strategy: OfServices<StrategyKind> = text("").equal() => OfServices::read,
         /// What happens after an invalid batch. continue, as without it: the batches behind it are submitted. halt:
         /// those that follow it (serial, pipeline), or conflict with it or depend on it (parallel), wait until an
         /// operator lets them go on or ends them (sawtooth, scabbard).

@@ -22,7 +22,8 @@ pub(super) fn start(config: &Config, store: &Store, jobs: &Jobs) -> (AccessContr
     let mut tokens = StoredTokens::new(control.clone(), Arc::new(store.clone()));
     match tokens.read() {
         Ok(0) if config.access.keys.is_empty() => warn!(
-            "requests need a token, and there is none; create one with `grid-batch token create`"
+            "requests need a token, and there is none; create one with `grid-batch token create --name NAME --scope \
+             submit,read --reason TEXT`"
         ),
         Ok(_) => {}
         Err(error) => warn!(error:%; "the tokens cannot be read"),

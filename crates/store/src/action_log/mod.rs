@@ -4,4 +4,4 @@ mod logged;
 mod rows;
 
 pub(crate) use logged::{Logged, dry_run, in_transaction, logged};
-pub(crate) use rows::{actions, last_reason, record_action, record_actions};
+pub(crate) use rows::{actions, last_action, record_action, record_actions};

@@ -98,12 +98,12 @@ pub(crate) fn actions(
     rows.into_iter().map(ActionRow::read).collect()
 }
 
-/// The reason of the last such action on a service, or on all services.
-pub(crate) fn last_reason(
+/// The operator and the reason of the last such action on a service, or on all services.
+pub(crate) fn last_action(
     connection: &mut Connection,
     verb: OperatorVerb,
     target: &OperatorTarget,
-) -> Result<Option<String>, StoreError> {
+) -> Result<Option<(String, Option<String>)>, StoreError> {
     if !cfg!(feature = "action-log") {
         return Ok(None);
     }
@@ -112,13 +112,13 @@ pub(crate) fn last_reason(
         .filter(operator_actions::target.eq(target.kind()))
         .order_by(operator_actions::id.desc())
         .limit(1)
-        .select(operator_actions::reason)
+        .select((operator_actions::operator, operator_actions::reason))
         .into_boxed();
     if let Some(service_id) = target.service_id() {
         query = query.filter(operator_actions::service_id.eq(service_id.as_str().to_owned()));
     }
-    let found: Vec<Option<String>> = connection.load_query("last_reason", query)?;
-    Ok(found.into_iter().flatten().next())
+    let found: Vec<(String, Option<String>)> = connection.load_query("last_action", query)?;
+    Ok(found.into_iter().next())
 }
 
 #[derive(Queryable, Selectable)]

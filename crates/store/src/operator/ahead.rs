@@ -77,7 +77,7 @@ fn ahead_unless_paused(
 /// What is ahead of a batch that had no attempt in a paused service: the pause, unless the batch waits for something
 /// that may outlast the pause.
 fn paused(ahead: Option<Ahead>, since: Timestamp) -> Ahead {
-    let reason = WaitReason::Paused { since, reason: None };
+    let reason = WaitReason::Paused { since, pause: None };
     match ahead {
         None => Ahead::only(reason),
         Some(ahead) if matches!(ahead.reason, WaitReason::Behind | WaitReason::Lane) => {

@@ -121,7 +121,7 @@ impl StateRow {
         if self.held {
             WaitReason::Held.name()
         } else if self.paused {
-            WaitReason::Paused { since, reason: None }.name()
+            WaitReason::Paused { since, pause: None }.name()
         } else {
             WaitReason::of_next(state, !self.has_failed, self.waits_for_earlier).name()
         }

@@ -12,7 +12,7 @@ use grid_batch_core::queries::ServicePause;
 use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 
 use crate::{
-    action_log::last_reason,
+    action_log::last_action,
     sql::{
         ClaimStore, Connection, Statement, Store, StoreError,
         query::single_count,
@@ -173,9 +173,15 @@ impl Store {
     ) -> Result<HashMap<ServiceId, ServicePause>, StoreError> {
         let mut connection = self.pools.read()?;
         let pause = |connection: &mut Connection, target, since| -> Result<_, StoreError> {
-            let reason = last_reason(connection, OperatorVerb::Pause, &target)?.unwrap_or_default();
-            let since = Timestamp::from_micros(since);
-            Ok(ServicePause { since, reason, by_operator: true, states_differ: false })
+            let (operator, reason) = last_action(connection, OperatorVerb::Pause, &target)?
+                .unwrap_or_else(|| ("an operator".to_owned(), None));
+            Ok(ServicePause {
+                since: Timestamp::from_micros(since),
+                reason: reason.unwrap_or_default(),
+                operator: Some(operator),
+                of_all: target == OperatorTarget::AllServices,
+                states_differ: false,
+            })
         };
         let mut pauses = HashMap::new();
         if let Some(since) = all_paused(&mut connection)? {
@@ -215,12 +221,15 @@ impl Store {
 /// The pause of a service whose nodes have had different states since `since`.
 fn with_different_states(by_operator: Option<ServicePause>, since: i64) -> ServicePause {
     let differ = ServicePause::DIFFERENT_STATES;
-    let reason = match &by_operator {
-        Some(pause) => format!("{differ}; and by an operator: {}", pause.reason),
-        None => differ.to_owned(),
+    let (operator, of_all, reason) = match by_operator {
+        Some(ServicePause { operator: Some(operator), of_all, reason, .. }) => {
+            let reason = format!("{differ}; and by {operator}: {reason}");
+            (Some(operator), of_all, reason)
+        }
+        _ => (None, false, differ.to_owned()),
     };
-    let by_operator = by_operator.is_some();
-    ServicePause { since: Timestamp::from_micros(since), reason, by_operator, states_differ: true }
+    let since = Timestamp::from_micros(since);
+    ServicePause { since, reason, operator, of_all, states_differ: true }
 }
 
 fn all_paused(connection: &mut Connection) -> Result<Option<i64>, StoreError> {

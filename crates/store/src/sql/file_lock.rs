@@ -50,7 +50,7 @@ impl FileLock {
         witness::read(&path).unwrap_or_else(|error| {
             warn!(file:% = path.display(), error:% = error;
                 "the file beside the database cannot be read, so an earlier copy of the database would not be \
-                 noticed. If it was restored, stop the server and run `grid-batch restored`");
+                 noticed. If it was restored, stop the server and run `grid-batch restored --reason TEXT`");
             Seen::default()
         })
     }

@@ -75,12 +75,12 @@ pub(super) fn hold_reason(cause: HoldCause, answer: &SubmissionAnswer) -> String
     let message = answer.message.as_deref().unwrap_or("it gave no reason");
     match cause {
         HoldCause::Refused { times } => format!(
-            "{REFUSED} {times} times: {message}; correct the configuration, then `grid-batch retry`, or decide that \
-             the batch is invalid"
+            "{REFUSED} {times} times: {message}; correct the configuration, then `grid-batch retry BATCH --reason \
+             TEXT`, or decide that the batch is invalid"
         ),
         HoldCause::RefusedBatch { times } => format!(
-            "{REFUSED} {times} times: {message}; `grid-batch retry` when the ledger would accept it, or cancel it or \
-             decide that it is invalid"
+            "{REFUSED} {times} times: {message}; `grid-batch retry BATCH --reason TEXT` when the ledger would accept \
+             it, or cancel it or decide that it is invalid"
         ),
         HoldCause::NotProvedNew => format!("{NOT_PROVED_NEW}: {message}; {DECIDE_ABOUT_UNPROVED}"),
     }

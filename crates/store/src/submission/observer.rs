@@ -102,7 +102,7 @@ impl<S: ScopeId> StoreObserver<S> {
             let asked_s = answer.retry_after.unwrap_or_default().as_secs();
             warn!(batch_id = batch_header.as_str(), service:%, asked_s;
                 "the ledger asks to wait longer than the limit; the service is tried \
-                 again after that limit, or sooner with `grid-batch retry`");
+                 again after that limit, or sooner with `grid-batch retry SERVICE --reason TEXT`");
         }
     }
 }

@@ -174,7 +174,7 @@ fn pause_is_why_a_batch_waits(db: &Database) {
     let since = db.now();
     let times = [1, 2].map(|number| store.one("a::b", number).created_at);
     for ahead in store.ahead(&service("a::b"), &times).unwrap() {
-        assert_eq!(ahead.unwrap().reason, WaitReason::Paused { since, reason: None });
+        assert_eq!(ahead.unwrap().reason, WaitReason::Paused { since, pause: None });
     }
     let details = store.details(&service("a::b"), &id(2)).unwrap().unwrap();
     let wait = details.wait().unwrap();
@@ -232,7 +232,7 @@ fn service_with_different_states_gives_no_batch(db: &Database) {
     assert!(!claims.set_states_differ(&paused, true).unwrap());
     assert_eq!(claims.services_with_different_states().unwrap(), std::slice::from_ref(&paused));
     let pause = store.pauses(std::slice::from_ref(&paused)).unwrap().remove(&paused).unwrap();
-    assert!(pause.states_differ && !pause.by_operator, "{pause:?}");
+    assert!(pause.states_differ && pause.operator.is_none(), "{pause:?}");
     assert_eq!(pause.reason, ServicePause::DIFFERENT_STATES);
     let counts = store.service_counts().unwrap();
     assert_eq!((counts.states_differ, counts.paused), (1, 0));
@@ -259,7 +259,7 @@ fn operators_pause_outlasts_different_states(db: &Database) {
     let (claims, paused) = (store.worker_of_all(), service("a::b"));
     let reason = || {
         let pause = store.pauses(std::slice::from_ref(&paused)).unwrap().remove(&paused)?;
-        assert!(pause.by_operator || pause.states_differ);
+        assert!(pause.operator.is_some() || pause.states_differ);
         Some(pause.reason)
     };
     let both = || reason().is_some_and(|text| text.contains("differ") && text.contains("mainten"));

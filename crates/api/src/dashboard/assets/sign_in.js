@@ -23,7 +23,7 @@ export function showSignIn(main, problem, signedIn) {
   };
   replace(main,
     element("h1", {}, "Sign in"),
-    element("p", {}, "This server needs an access token. ", element("code", {}, "grid-batch token create"), " makes one; the scope ",
+    element("p", {}, "This server needs an access token. ", element("code", {}, "grid-batch token create --name NAME --scope read,operate --reason TEXT"), " makes one; the scope ",
       element("code", {}, "read"), " shows everything, ", element("code", {}, "operate"), " also allows actions. It is kept until this tab is closed."),
     problem && element("p", { class: "notice bad" }, problem),
     element("form", { class: "filters", onsubmit: submit },

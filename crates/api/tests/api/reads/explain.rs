@@ -64,7 +64,7 @@ fn ended_batch_waits_for_nothing() {
     server.store.record(&[Change::new(service("a::b"), taken.batch_id, rejected)]).unwrap();
     let explanation = explain(&server, 1);
     let text = explanation["text"].as_str().unwrap();
-    assert!(text.starts_with("The batch waits for nothing: it is invalid"), "{text}");
+    assert!(text.starts_with("The batch has ended: it is invalid"), "{text}");
     assert_eq!((&explanation["wait"], &explanation["position"]), (&Value::Null, &Value::Null));
     assert_eq!(verbs(&explanation), [] as [&str; 0]);
 }
@@ -92,7 +92,8 @@ fn pause_of_a_service_is_told() {
         let pause = ServicePause {
             since: Timestamp::from_micros(5),
             reason: "maintenance".to_owned(),
-            by_operator: true,
+            operator: Some("ann".to_owned()),
+            of_all: false,
             states_differ: false,
         };
         let paused = services.iter().filter(|service| service.as_str() == "a::b");
@@ -103,9 +104,12 @@ fn pause_of_a_service_is_told() {
     post(&server, "c::d", &[2]);
     let paused = explain(&server, 1);
     let text = paused["text"].as_str().unwrap();
-    assert!(text.ends_with("Its service is paused: maintenance."), "{text}");
+    assert!(text.ends_with(" since 1970-01-01T00:00:00Z by ann: maintenance."), "{text}");
     assert_eq!(verbs(&paused), ["cancel", "resume"]);
+    let resume = paused["actions"].as_array().unwrap().last().unwrap();
+    assert_eq!(resume["command"], "grid-batch resume a::b --reason TEXT");
     assert_eq!(paused["service"]["paused"]["reason"], "maintenance");
+    assert_eq!(paused["service"]["paused"]["operator"], "ann");
     assert_eq!(explain(&server, 2)["service"]["paused"], Value::Null);
     let services = server.get("/v1/services").json();
     assert_eq!(services["data"][0]["paused"]["since"], "1970-01-01T00:00:00.000005Z");

@@ -95,6 +95,7 @@ fn ledgers_are_shown_with_their_nodes() {
             unanswered_seconds: Some(12.0),
             answering: false,
             problem: Some("refused".to_owned()),
+            problem_since: Some("2026-11-21T09:30:00.000000Z".to_owned()),
             asked_seconds_ago: Some(2.0),
             failed_connections: 3,
         }],
@@ -105,7 +106,8 @@ fn ledgers_are_shown_with_their_nodes() {
             "kind": "sawtooth", "id": "block 0", "name": "", "recorded": true, "problem": null,
             "nodes": [{
                 "url": "http://node:8008", "confirmed": true, "unanswered_seconds": 12.0, "answering": false,
-                "problem": "refused", "asked_seconds_ago": 2.0, "failed_connections": 3,
+                "problem": "refused", "problem_since": "2026-11-21T09:30:00.000000Z", "asked_seconds_ago": 2.0,
+                "failed_connections": 3,
             }],
         }],
         "next": null,

@@ -7,7 +7,8 @@ use std::{
 
 use clap::{ArgGroup, Args};
 use grid_batch_core::Hex;
-use grid_batch_protocol::{Batch, BatchList, Message};
+use grid_batch_protocol::{Batch, BatchList, Limits, Message, verify_list};
+use grid_batch_service::IntakeConfig;
 
 use super::{
     description::{BatchJson, PayloadJson, TransactionJson, read_batches},
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::commands::{failure::Failure, input, key, print::print_stderr};
 
-const ABOUT: &str = "Makes a list of signed batches, as `grid-batch submit` takes it.
+const ABOUT: &str = "Makes a list of signed batches, as `submit` takes it.
 
 The batches come from a JSON file, or the flags describe one batch. A JSON file has a batch or an array of batches:
 
@@ -25,11 +26,11 @@ The batches come from a JSON file, or the flags describe one batch. A JSON file 
 
 A payload is {\"cbor\": …}, {\"text\": \"…\"} or {\"base64\": \"…\"}.";
 
-/// Makes a list of signed batches, as `grid-batch submit` takes it
+/// Makes a list of signed batches, as `submit` takes it
 #[derive(Debug, Args)]
 #[command(long_about = ABOUT, group = ArgGroup::new("source").required(true))]
 pub(crate) struct MakeArgs {
-    /// File with the secret key that signs, as `grid-batch key new` makes it
+    /// File with the secret key that signs, as `key new` makes it
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// File for the list [default: standard output]
@@ -127,9 +128,23 @@ fn shown(file: &str) -> &str {
     if file == "-" { "standard input" } else { file }
 }
 
+/// Refuses what a server refuses.
+fn check(list: &[u8]) -> Result<(), Failure> {
+    verify_list(list, &Limits::default())
+        .map_err(|error| Failure::new(format!("a server would refuse the list: {error}")))?;
+    let (bytes, limit) = (list.len(), IntakeConfig::body_limit.default);
+    if limit.parse::<usize>().is_ok_and(|limit| bytes > limit) {
+        print_stderr(format_args!(
+            "grid-batch: the list has {bytes} bytes; a server takes up to {limit}, or its intake.body_limit"
+        ));
+    }
+    Ok(())
+}
+
 /// Prints the ids to an output that does not contain the list.
 fn write(output: Option<&PathBuf>, batches: &[Batch]) -> Result<(), Failure> {
     let list = BatchList { batches: batches.to_vec() }.encode_to_vec();
+    check(&list)?;
     match output {
         Some(file) => fs::write(file, list)
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?,

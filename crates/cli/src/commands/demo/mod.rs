@@ -5,15 +5,17 @@ mod stop;
 #[cfg(feature = "evm")]
 mod withdrawals;
 
-use std::{fmt::Display, path::PathBuf, process::ExitCode};
+use std::{cell::RefCell, fmt::Display, path::PathBuf, process::ExitCode, thread, time::Duration};
 
 use clap::{Args, value_parser};
 use grid_batch_core::queue::StrategyKind;
 use grid_batch_demo::{
-    DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger, demonstrate,
+    DemoError, DemoOptions, DemoProgress, DemoReport, FaultLevel, SimulatedLedger,
+    demonstrate_and_keep,
 };
 use grid_batch_service::LogFormat;
 use grid_batch_store::DatabaseUrl;
+use grid_batch_support::Shutdown;
 use serde::Serialize;
 
 use progress_lines::ProgressLines;
@@ -54,6 +56,9 @@ pub(crate) struct DemoArgs {
     /// Seed of the faults, to repeat a run as far as threads allow
     #[arg(long)]
     seed: Option<u64>,
+    /// Leaves the server running at the end, with its dashboard, until Ctrl-C
+    #[arg(long, conflicts_with = "json")]
+    keep_running: bool,
     /// Prints the audit as JSON, and no progress
     #[arg(long)]
     json: bool,
@@ -72,17 +77,48 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         print_introduction(&options);
     }
     let stop = StopSignal::request(options.stop.clone())?;
-    let mut lines = ProgressLines::start(args, &DemoProgress::WORDS, options.stop.clone());
-    let report = demonstrate(&options, |progress| {
+    let lines = ProgressLines::start(args, &DemoProgress::WORDS, options.stop.clone());
+    let lines = RefCell::new(lines);
+    let watch = |progress: &DemoProgress| {
+        let mut lines = lines.borrow_mut();
         lines.show(progress.time, &progress.explained(), progress.to_string());
-    });
-    lines.end();
+    };
+    let keep = |report: &DemoReport, url: &str| {
+        lines.borrow_mut().end();
+        if args.keep_running {
+            print_stdout(format_args!("\n{report}\n\n{}", while_it_runs(url)));
+            wait_for(&options.stop);
+        }
+    };
+    let report = demonstrate_and_keep(&options, watch, keep);
+    lines.borrow_mut().end();
     let left = match &options.keep {
         Some(directory) => format!("The same command continues from {}.", directory.display()),
         None => NOTHING_IS_LEFT.to_owned(),
     };
     finish(args, report, DemoReport::is_clean, &stop, &left)
 }
+
+/// What to look at while the server of a demonstration runs.
+fn while_it_runs(url: &str) -> String {
+    format!(
+        "The server runs until Ctrl-C. Its dashboard: {url}/dashboard\n\
+         Commands for it, in another shell: export GRID_BATCH_URL={url}"
+    )
+}
+
+fn wait_for(stop: &Shutdown) {
+    while !stop.is_requested() {
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What to do after a demonstration.
+const NEXT: &str = "Next: --keep-running leaves the server running, with its dashboard;\n\
+                    docs/tutorial.md goes from a key to a committed batch.";
+
+const NEXT_OF_WITHDRAWALS: &str =
+    "Next: docs/withdrawals-guide.md goes from a pool to a paid withdrawal.";
 
 const NOTHING_IS_LEFT: &str = "Nothing is left.";
 
@@ -101,8 +137,9 @@ fn finish<R: Display + Serialize>(
     let report = report?;
     if args.json {
         print_stdout(serde_json::to_string(&report)?);
-    } else {
-        print_stdout(format_args!("\n{report}"));
+    } else if !args.keep_running {
+        let next = if args.ledger == "evm" { NEXT_OF_WITHDRAWALS } else { NEXT };
+        print_stdout(format_args!("\n{report}\n\n{next}"));
     }
     Ok(if is_clean(&report) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

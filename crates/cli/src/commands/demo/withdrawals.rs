@@ -42,6 +42,7 @@ fn options(args: &DemoArgs) -> Result<WithdrawalDemoOptions, Failure> {
         ("keep", args.keep.is_some()),
         ("seed", args.seed.is_some()),
         ("faults", args.faults.is_some()),
+        ("keep-running", args.keep_running),
     ];
     if let Some((name, _)) = of_simulated.into_iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::new(format!(

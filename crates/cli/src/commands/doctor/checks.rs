@@ -25,7 +25,7 @@ pub(super) fn all(settings: &SettingFlags<OfDatabase>) -> Vec<Finding> {
     let config = match settings.load() {
         Ok(config) => config,
         Err(failure) => {
-            let advice = "`grid-batch config init` writes a file with every setting and its help";
+            let advice = "`grid-batch config init` writes a file to edit";
             return vec![Finding::problem("configuration", failure.to_string(), advice)];
         }
     };
@@ -202,7 +202,7 @@ fn waits(counts: &ServiceCounts) -> Vec<Finding> {
     [
         (counts.held, "held", WaitReason::Held),
         (counts.halted, "stopped by an invalid batch", WaitReason::Halt { since }),
-        (paused, "paused", WaitReason::Paused { since, reason: None }),
+        (paused, "paused", WaitReason::Paused { since, pause: None }),
         (counts.failing, "failing", WaitReason::Delayed),
     ]
     .into_iter()

@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use super::{entries, field, gas_text};
-use crate::commands::operator::wrapped;
+use crate::commands::{operator::wrapped, printable::printable};
 
 /// Why a batch or a service waits, what ends it, and what can be done, in lines of at most this many characters.
 pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) -> Vec<String> {
@@ -24,20 +24,20 @@ pub(in crate::commands) fn explanation_lines(explanation: &Value, width: usize) 
     }
     lines.extend([String::new(), "Possible:".to_owned()]);
     for action in actions {
-        lines.extend(wrapped(&format!("  {}: ", command(action)), &field(action, "text"), width));
+        // It is not wrapped, so that it can be copied.
+        lines.push(format!("  {}", printable(&command(action))));
+        lines.extend(wrapped("      ", &field(action, "text"), width));
     }
     lines
 }
 
-/// An action, with the first characters of the id that it is about.
+/// The command of an action, with the first characters of the id that it is about.
 fn command(action: &Value) -> String {
-    let verb = field(action, "verb");
-    let of = |name: &str| action[name].as_str().and_then(|id| id.get(..12));
-    match (of("batch_id"), of("withdrawal_id"), of("transaction_id")) {
-        (Some(batch), _, _) => format!("{verb} {batch}"),
-        (None, Some(withdrawal), _) => format!("withdrawal {verb} {withdrawal}"),
-        (None, None, Some(transaction)) => format!("transaction {verb} {transaction}"),
-        (None, None, None) => verb,
+    let command = field(action, "command");
+    let ids = ["batch_id", "withdrawal_id", "transaction_id"].map(|name| action[name].as_str());
+    match ids.into_iter().flatten().find_map(|id| Some((id, id.get(..12)?))) {
+        Some((id, short)) => command.replace(id, short),
+        None => command,
     }
 }
 

@@ -492,11 +492,7 @@ mod tests {
             "> ends: an operator's decision, a final status of the ledger, or, unless `until…";
         assert_eq!(ends(&view), held);
         view.press(Key::Down);
-        assert!(
-            ends(&view).starts_with("> ends: an operator; if the nodes have"),
-            "{}",
-            ends(&view)
-        );
+        assert!(ends(&view).starts_with("> ends: a `resume` by an operator"), "{}", ends(&view));
         view.press(Key::Character('h'));
         assert_eq!(ends(&view), held);
         view.press(Key::Character('?'));

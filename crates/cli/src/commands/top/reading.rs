@@ -174,7 +174,8 @@ fn problem_of_instance(instance: &Value) -> Option<&'static str> {
     } else if is(instance, "draining") {
         Some("drains")
     } else {
-        (!is(instance, "ledger_confirmed")).then_some("has not confirmed the ledger")
+        (!is(instance, "ledger_confirmed"))
+            .then_some("no node has told it which ledger it belongs to")
     }
 }
 
@@ -184,7 +185,7 @@ fn problem_of_node(node: &Value) -> Option<&str> {
     } else if !is(node, "answering") {
         Some("does not answer")
     } else {
-        (!is(node, "confirmed")).then_some("has not confirmed the ledger")
+        (!is(node, "confirmed")).then_some("has not told which ledger it belongs to")
     }
 }
 

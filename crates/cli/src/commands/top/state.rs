@@ -27,7 +27,7 @@ pub(super) fn state(service: &ServiceReading, reading: &Reading) -> State {
         (held, WaitReason::Held),
         (stopped, WaitReason::Halt { since }),
         (unclaimed, WaitReason::Lease { expired: None }),
-        (paused, WaitReason::Paused { since, reason: None }),
+        (paused, WaitReason::Paused { since, pause: None }),
         (failing, WaitReason::Delayed),
         (parked, WaitReason::Parked),
     ];

@@ -22,7 +22,7 @@ use crate::commands::{
 /// It transfers --value, calls a contract with --call or --data, pays with --pay, or creates a contract from --data
 /// without --to. While the server is busy, the request is repeated.
 ///
-/// Exit codes are those of `grid-batch submit`. If the server does not answer (4), it may have stored the transaction:
+/// Exit codes are those of `submit`. If the server does not answer (4), it may have stored the transaction:
 /// repeat the command with the printed key, and it is sent once.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {

@@ -19,7 +19,7 @@ use crate::commands::{
 ///
 /// While the server is busy, the request is repeated.
 ///
-/// Exit codes are those of `grid-batch submit`. If the server does not answer (4), it may have stored the withdrawal:
+/// Exit codes are those of `submit`. If the server does not answer (4), it may have stored the withdrawal:
 /// repeat the request with the printed idempotency key, and it pays once.
 #[derive(Debug, Args)]
 pub(crate) struct RequestArgs {

@@ -5,8 +5,6 @@ mod machine;
 use std::{
     fs,
     net::{SocketAddr, TcpListener},
-    path::{Path, PathBuf},
-    process::Command,
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
@@ -20,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{BatchHarness, submit_list, unused_address},
-    packages::{built_package, succeed},
+    packages::{built_package, changed_package, with_another_default},
 };
 use machine::Machine;
 
@@ -39,7 +37,8 @@ impl Installed {
         let packages = tempfile::tempdir().unwrap();
         let package = built_package(packages.path());
         fs::rename(package, packages.path().join("grid-batch.deb")).unwrap();
-        add_next_version(packages.path());
+        let package = packages.path().join("grid-batch.deb");
+        changed_package(&package, &packages.path().join("next.deb"), "999.0", with_another_default);
         let machine = Machine::boot(packages.path());
         machine.run("dpkg --install /packages/grid-batch.deb");
         let harness = BatchHarness::sawtooth();
@@ -53,8 +52,8 @@ impl Installed {
     fn configure(&self) {
         let Self { machine, harness, address, .. } = self;
         machine.run(&format!(
-            r#"sed -i -e 's|^kind = ""|kind = "sawtooth"|' -e 's|^urls = .*|urls = ["{}"]|' \
-                -e 's|^listen = .*|listen = "{address}"|' -e 's|^request_timeout = .*|request_timeout = "1s"|' \
+            r#"sed -i -e 's|^# kind = .*|kind = "sawtooth"\nrequest_timeout = "1s"|' \
+                -e 's|^# urls = .*|urls = ["{}"]|' -e 's|^# listen = .*|listen = "{address}"|' \
                 /etc/grid-batch/grid-batch.toml
             grid-batch config check --config /etc/grid-batch/grid-batch.toml"#,
             harness.ledger.url()
@@ -110,19 +109,6 @@ impl Installed {
         assert_eq!(found, ["failed", "exit-code", code, "0"], "{}", machine.journal());
         machine.run("systemctl reset-failed grid-batch.service");
     }
-}
-
-/// The same package with a higher version.
-fn add_next_version(folder: &Path) {
-    let content = folder.join("next");
-    let control = content.join("DEBIAN/control");
-    let package: PathBuf = folder.join("grid-batch.deb");
-    succeed(Command::new("dpkg-deb").arg("--raw-extract").args([&package, &content]));
-    let text = fs::read_to_string(&control).unwrap();
-    let version = text.lines().find(|line| line.starts_with("Version: ")).unwrap();
-    fs::write(control, text.replace(version, "Version: 999.0")).unwrap();
-    let build = ["--root-owner-group", "-Zgzip", "-z1", "--build"];
-    succeed(Command::new("dpkg-deb").args(build).args([content, folder.join("next.deb")]));
 }
 
 #[test]
@@ -219,7 +205,7 @@ fn package_is_upgraded_with_batches_under_way() {
             numbers.map(|number| installed.submit(number)).collect::<Vec<_>>()
         });
         // The ledger does not answer until the new program runs.
-        machine.run("dpkg --install /packages/next.deb");
+        machine.run("apt-get --yes install /packages/next.deb");
         is_upgraded.store(true, Ordering::Relaxed);
         client.join().unwrap()
     });

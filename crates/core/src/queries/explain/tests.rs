@@ -46,7 +46,7 @@ fn behind(head: StoredBatch, reason: WaitReason) -> Option<Ahead> {
 fn actions(details: &BatchDetails, facts: Option<ServiceFacts<'_>>) -> Vec<(&'static str, u8)> {
     let number = |batch: Option<&StoredBatch>| batch.map_or(0, |it| it.batch_id.as_bytes()[0]);
     let actions = BatchExplanation::new(details, facts).actions();
-    actions.iter().map(|it| (it.verb.as_str(), number(it.batch))).collect()
+    actions.iter().map(|it| (it.verb.as_str(), number(it.batch()))).collect()
 }
 
 fn service(lease_ends_at: Option<i64>) -> ServiceOverview {
@@ -202,7 +202,7 @@ fn text_has_the_wait_and_what_stops_the_service() {
         text(&service(Some(10)), Some(&pause)),
         format!(
             "{wait} The instance north-1 claims its service and has not renewed its lease in time. Its \
-             service is paused: maintenance."
+             service has been paused since 1970-01-01T00:00:04Z by local/ann: maintenance."
         )
     );
     let (paused, owned) = (Some(&pause), service(Some(11)));
@@ -216,7 +216,8 @@ fn nothing_is_resubmitted_while_states_differ() {
     let pause = ServicePause {
         since: at(4),
         reason: ServicePause::DIFFERENT_STATES.to_owned(),
-        by_operator: false,
+        operator: None,
+        of_all: false,
         states_differ: true,
     };
     let owned = service(Some(11));
@@ -226,22 +227,23 @@ fn nothing_is_resubmitted_while_states_differ() {
     assert_eq!(ServiceExplanation::new(facts, None).actions(), []);
     let text = ServiceExplanation::new(facts, Some(&held)).to_string();
     assert!(text.ends_with("no batch of this circuit can commit."), "{text}");
-    let both = ServicePause { by_operator: true, ..pause.clone() };
+    let operator = Some("local/ann".to_owned());
+    let both = ServicePause { operator, ..pause.clone() };
     let facts = ServiceFacts { pause: Some(&both), ..facts };
     assert_eq!(actions(&held, Some(facts)).last(), Some(&("resume", 0)));
 }
 
 #[test]
-fn ended_batch_waits_for_nothing() {
+fn ended_batch_tells_its_end() {
     let text = |details: &BatchDetails| BatchExplanation::new(details, None).to_string();
     let committed = details(stored(1, BatchState::Committed), None);
-    assert_eq!(text(&committed), "The batch waits for nothing: the ledger has applied it.");
+    assert_eq!(text(&committed), "The batch has ended: the ledger has applied it.");
     let mut invalid = details(stored(1, BatchState::Invalid), None);
-    assert_eq!(text(&invalid), "The batch waits for nothing: it is invalid.");
+    assert_eq!(text(&invalid), "The batch has ended: it is invalid.");
     let (transaction_id, error_data) = (None, Vec::new());
     invalid.receipts =
         vec![Receipt { transaction_id, error_message: "not enough".to_owned(), error_data }];
-    assert_eq!(text(&invalid), "The batch waits for nothing: it is invalid: not enough.");
+    assert_eq!(text(&invalid), "The batch has ended: it is invalid. Reason: not enough.");
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn service_is_explained_by_its_oldest_batch() {
                 its next try.";
     assert_eq!(explain(&owned, Some(&delayed)), (text.to_owned(), 2));
     let idle = ServiceOverview { open: 0, ..service(None) };
-    let text = "The service a::b waits for nothing: it has no open batches.";
+    let text = "The service a::b has no open batches.";
     assert_eq!(explain(&idle, None), (text.to_owned(), 0));
 }
 
@@ -301,7 +303,8 @@ fn pause() -> ServicePause {
     ServicePause {
         since: at(4),
         reason: "maintenance".to_owned(),
-        by_operator: true,
+        operator: Some("local/ann".to_owned()),
+        of_all: false,
         states_differ: false,
     }
 }

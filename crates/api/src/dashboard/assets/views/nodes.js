@@ -27,7 +27,7 @@ export function nodes({ main, refresh }) {
 function ledger(it) {
   return [
     element("h2", {}, `Ledger: ${it.kind}${it.name ? ` ${it.name}` : ""}`),
-    element("p", { class: "muted id" }, it.id || "its nodes tell no id"),
+    element("p", { class: "muted id" }, it.id || "Nodes of this kind of ledger report no id."),
     it.problem && element("p", { class: "notice bad" }, it.problem),
     table("Nodes", [
       { name: "Node", cell: (node) => element("span", { class: "id" }, node.url) },
