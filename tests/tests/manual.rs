@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use grid_batch_tests::sources::source_files;
+
 /// Pages with blocks of commands, each with the test that runs them: its file and its name.
 const RUN_BY: &[(&str, &str, &str)] = &[
     (
@@ -87,6 +89,56 @@ fn readmes_of_crates_have_no_links_to_items() {
             );
         }
     }
+}
+
+#[test]
+fn every_code_of_an_error_is_in_the_table_of_the_manual() {
+    let page = read("docs/http.md");
+    let (_, table) = page.split_once("| status | codes |").unwrap();
+    let mut listed = BTreeSet::new();
+    for row in table.lines().filter(|row| row.starts_with("| ") && !row.contains("---")) {
+        let (status, codes) = row[2..].split_once(" | ").unwrap();
+        for item in codes.split("; ") {
+            let numbers = item.split([' ', ',']).filter(|word| !word.is_empty());
+            let numbers = numbers.map_while(|word| word.parse::<u16>().ok());
+            listed.extend(numbers.map(|code| (code, status.parse::<u16>().unwrap())));
+        }
+    }
+    let mut declared = BTreeSet::new();
+    let is_of_api = |file: &PathBuf| file.components().any(|part| part.as_os_str() == "api");
+    for file in source_files().into_iter().filter(is_of_api) {
+        let text = fs::read_to_string(file).unwrap();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in text.split(['[', '(']) {
+            let mut words = part.trim_start().trim_start_matches("StatusCode::").split(", ");
+            let status = words.next().and_then(status_of);
+            let code = words.next().and_then(|code| code.trim().parse::<u16>().ok());
+            declared.extend(code.zip(status));
+        }
+    }
+    assert!(declared.len() > 80, "{declared:?}");
+    let different: Vec<_> = declared.symmetric_difference(&listed).collect();
+    assert!(different.is_empty(), "declared or listed, not both (code, status): {different:?}");
+}
+
+fn status_of(name: &str) -> Option<u16> {
+    let statuses = [
+        ("BAD_REQUEST", 400),
+        ("UNAUTHORIZED", 401),
+        ("FORBIDDEN", 403),
+        ("NOT_FOUND", 404),
+        ("METHOD_NOT_ALLOWED", 405),
+        ("REQUEST_TIMEOUT", 408),
+        ("CONFLICT", 409),
+        ("GONE", 410),
+        ("PAYLOAD_TOO_LARGE", 413),
+        ("UNSUPPORTED_MEDIA_TYPE", 415),
+        ("MISDIRECTED_REQUEST", 421),
+        ("TOO_MANY_REQUESTS", 429),
+        ("INTERNAL_SERVER_ERROR", 500),
+        ("SERVICE_UNAVAILABLE", 503),
+    ];
+    statuses.iter().find(|(known, _)| *known == name).map(|(_, status)| *status)
 }
 
 #[test]

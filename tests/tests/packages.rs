@@ -108,6 +108,20 @@ fn all_that_is_shipped_is_built_with_one_feature() {
     }
 }
 
+#[test]
+fn clients_have_the_version_of_the_workspace() {
+    let version = packages()[0]["version"].as_str().unwrap().to_owned();
+    let npm: Value = serde_json::from_str(&read("clients/typescript/package.json")).unwrap();
+    assert_eq!(npm["version"], version);
+    assert!(
+        read("clients/python/pyproject.toml").contains(&format!("\nversion = \"{version}\"\n"))
+    );
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(root().join(file)).unwrap()
+}
+
 /// The crates of the workspace, ordered by name.
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))

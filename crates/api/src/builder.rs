@@ -7,7 +7,7 @@ use grid_batch_core::ledger::Ledger;
 use grid_batch_core::operators::OperatorStore;
 use grid_batch_core::queries::{BatchQueryStore, SearchLimits, ServicePause, WaitReason};
 use grid_batch_core::tokens::TokenStore;
-use grid_batch_core::webhooks::WebhookStore;
+use grid_batch_core::webhooks::{AllowedNetworks, WebhookStore};
 use grid_batch_core::{BatchResult, Clock, InternalError, ItemId, ServiceId, SystemClock};
 use grid_batch_support::{Jobs, ServicePattern};
 use grid_batch_withdrawals::{CallRules, WithdrawalRules, WithdrawalStore};
@@ -236,9 +236,10 @@ impl ApiBuilder {
         self.with(|parts| parts.events = Some(store))
     }
 
-    /// Creates, lists and removes the webhooks of this store. Something else delivers the events.
-    pub fn with_webhooks(self, store: Arc<dyn WebhookStore>) -> Self {
-        self.with(|parts| parts.webhooks = Some(store))
+    /// Creates, lists, changes and removes the webhooks of this store. Something else delivers the events, also to these
+    /// private networks.
+    pub fn with_webhooks(self, store: Arc<dyn WebhookStore>, allowed: AllowedNetworks) -> Self {
+        self.with(|parts| parts.webhooks = Some((store, allowed)))
     }
 
     /// Carries out decisions about the whole database.

@@ -7,7 +7,6 @@ use grid_batch_core::ledger::Ledger;
 use grid_batch_core::operators::OperatorStore;
 use grid_batch_core::queries::BatchQueryStore;
 use grid_batch_core::tokens::TokenStore;
-use grid_batch_core::webhooks::WebhookStore;
 use grid_batch_support::Jobs;
 use grid_batch_withdrawals::{CallRules, WithdrawalRules, WithdrawalStore};
 
@@ -23,6 +22,7 @@ use crate::{
     operators::RecallFn,
     reads::ReadSources,
     state::{Actors, DatabaseCheck, StoredCallback},
+    webhooks::WebhookParts,
 };
 
 /// What an interface is built from.
@@ -54,7 +54,7 @@ pub(crate) struct ApiParts {
     pub(crate) awaited: AwaitedBatches,
     pub(crate) clock: Arc<dyn Clock>,
     /// The webhooks, if the store has them.
-    pub(crate) webhooks: Option<Arc<dyn WebhookStore>>,
+    pub(crate) webhooks: Option<WebhookParts>,
     /// Whether the read routes below `/v1` are served.
     pub(crate) serves_reads: bool,
     pub(crate) read_sources: ReadSources,

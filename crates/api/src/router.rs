@@ -34,7 +34,8 @@ use crate::{
     scabbard::{self, ScabbardContext},
     state::{ApiState, StoreContext},
     tokens::{self, TokenContext},
-    transactions, webhooks,
+    transactions,
+    webhooks::{self, WebhookContext},
     withdrawals::{self, WithdrawalContext, WithdrawalRequestError},
 };
 
@@ -61,8 +62,8 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(optional(&parts.events, |store| {
             with_context(events::routes(), EventContext::new(Arc::clone(&api), store))
         }))
-        .merge(optional(&parts.webhooks, |store| {
-            with_context(webhooks::routes(), StoreContext::new(&api, store, webhooks::WRITES))
+        .merge(optional(&parts.webhooks, |parts| {
+            with_context(webhooks::routes(), WebhookContext::new(&api, parts))
         }))
         .merge(optional(&parts.tokens, |store| {
             with_context(tokens::routes(), TokenContext::new(&api, store, &parts))

@@ -14,6 +14,7 @@ use grid_batch_core::mocks::{
     MockWebhookStore,
 };
 use grid_batch_core::operators::OperatorRequest;
+use grid_batch_core::webhooks::AllowedNetworks;
 use grid_batch_protocol::TransactFormat;
 use grid_batch_support::Shutdown;
 use grid_batch_withdrawals::{
@@ -124,7 +125,7 @@ fn builder() -> ApiBuilder {
         .with_reads()
         .with_operators(Arc::new(MockOperatorStore::new()), || None)
         .with_events(Arc::new(events))
-        .with_webhooks(Arc::new(MockWebhookStore::new()))
+        .with_webhooks(Arc::new(MockWebhookStore::new()), AllowedNetworks::default())
         .with_tokens(Arc::new(MockTokenStore::new()))
         .with_maintenance(Arc::new(NoMaintenance))
 }

@@ -64,6 +64,16 @@ pub enum OperatorVerb {
     CreateWebhook,
     /// Removes a webhook.
     RemoveWebhook,
+    /// Changes where or which events a webhook sends.
+    ChangeWebhook,
+    /// Gives a webhook another secret.
+    RotateWebhookSecret,
+    /// Stops a webhook from sending.
+    PauseWebhook,
+    /// Ends the pause of a webhook.
+    ResumeWebhook,
+    /// Sends a message that tests a webhook.
+    PingWebhook,
     /// Sends messages to a webhook once more, and enables it.
     Redeliver,
     /// Puts every open batch in doubt, because the database has lost its latest commits.
@@ -87,7 +97,7 @@ pub struct OperatorVerbError {
 
 impl OperatorVerb {
     /// Every verb.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 34] = [
         Self::Retry,
         Self::Resubmit,
         Self::EndCommitted,
@@ -113,6 +123,11 @@ impl OperatorVerb {
         Self::RevokeToken,
         Self::CreateWebhook,
         Self::RemoveWebhook,
+        Self::ChangeWebhook,
+        Self::RotateWebhookSecret,
+        Self::PauseWebhook,
+        Self::ResumeWebhook,
+        Self::PingWebhook,
         Self::Redeliver,
         Self::Restored,
         Self::Moved,
@@ -147,6 +162,11 @@ impl OperatorVerb {
             Self::RevokeToken => "revoke_token",
             Self::CreateWebhook => "create_webhook",
             Self::RemoveWebhook => "remove_webhook",
+            Self::ChangeWebhook => "change_webhook",
+            Self::RotateWebhookSecret => "rotate_webhook_secret",
+            Self::PauseWebhook => "pause_webhook",
+            Self::ResumeWebhook => "resume_webhook",
+            Self::PingWebhook => "ping_webhook",
             Self::Redeliver => "redeliver",
             Self::Restored => "restored",
             Self::Moved => "moved",
@@ -184,6 +204,11 @@ impl OperatorVerb {
             Self::RevokeToken => "revoke the token",
             Self::CreateWebhook => "create the webhook",
             Self::RemoveWebhook => "remove the webhook",
+            Self::ChangeWebhook => "change where or which events the webhook sends",
+            Self::RotateWebhookSecret => "give the webhook another secret",
+            Self::PauseWebhook => "send nothing to the webhook",
+            Self::ResumeWebhook => "end the pause of the webhook",
+            Self::PingWebhook => "send a message that tests the webhook",
             Self::Redeliver => "send the messages once more that were given up",
             Self::Restored => "put every open batch in doubt",
             Self::Moved => "record that the database was moved with every commit",

@@ -1,14 +1,18 @@
 //! Webhooks: URLs to which events are delivered.
 
-use std::{fmt, time::Duration};
+mod addresses;
+
+use std::{collections::BTreeSet, fmt, net::IpAddr, time::Duration};
 
 use futures_core::future::BoxFuture;
 
 use thiserror::Error;
 
 use crate::events::{BatchEvent, EventCursor, EventFilter, EventKind};
-use crate::operators::OperatorRequest;
-use crate::{BatchResult, Timestamp};
+use crate::operators::{OperatorRequest, OperatorVerb};
+use crate::{BatchResult, ServiceId, Timestamp};
+
+pub use addresses::{AllowedNetwork, AllowedNetworkError, AllowedNetworks};
 
 /// Identifies a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,10 +69,17 @@ pub enum WebhookUrlError {
     /// It has another form.
     #[error("the URL must be http://HOST/... or https://HOST/..., without a user name")]
     OtherForm,
+    /// Its address is private.
+    #[error(
+        "the URL has a private address; add `private:ADDRESS` to `options` in the section `requests.webhooks` of the \
+         server to allow it"
+    )]
+    Private,
 }
 
-/// Checks that a text has the form of a webhook URL. Whether its host is allowed is checked when a connection is made.
-pub fn check_webhook_url(url: &str) -> Result<(), WebhookUrlError> {
+/// Checks that a text has the form of a webhook URL, and that an address in it is allowed. The addresses of a name are
+/// checked when a connection is made.
+pub fn check_webhook_url(url: &str, allowed: &AllowedNetworks) -> Result<(), WebhookUrlError> {
     const LONGEST: usize = 2_048;
     if url.len() > LONGEST {
         return Err(WebhookUrlError::TooLong);
@@ -77,7 +88,23 @@ pub fn check_webhook_url(url: &str) -> Result<(), WebhookUrlError> {
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     let is_url =
         !host.is_empty() && !host.contains('@') && url.bytes().all(|c| c.is_ascii_graphic());
-    if is_url { Ok(()) } else { Err(WebhookUrlError::OtherForm) }
+    match address_in(host) {
+        _ if !is_url => Err(WebhookUrlError::OtherForm),
+        Some(Err(error)) => Err(error),
+        Some(Ok(address)) if !allowed.allows(address) => Err(WebhookUrlError::Private),
+        _ => Ok(()),
+    }
+}
+
+/// The address in the host of a URL, if that is no name. Other forms of addresses, such as numbers, are refused.
+fn address_in(host: &str) -> Option<Result<IpAddr, WebhookUrlError>> {
+    let parse = |text: &str| text.parse().map_err(|_| WebhookUrlError::OtherForm);
+    if let Some((address, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        return Some(parse(address));
+    }
+    let name = host.split(':').next().unwrap_or_default();
+    let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    last.starts_with(|first: char| first.is_ascii_digit()).then(|| parse(name))
 }
 
 /// A webhook that is to be stored. It gets the events that occur after it is stored.
@@ -89,6 +116,46 @@ pub struct NewWebhook {
     pub secret: WebhookSecret,
     /// Which events it gets.
     pub filter: EventFilter,
+}
+
+/// What an operator changes about a stored webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WebhookChange {
+    /// Other values of some fields.
+    Fields {
+        /// Where the events are sent.
+        url: Option<String>,
+        /// Which services it gets events of; empty: of all.
+        services: Option<BTreeSet<ServiceId>>,
+        /// Which kinds of events it gets; empty: all.
+        kinds: Option<BTreeSet<EventKind>>,
+    },
+    /// Another secret. Until this time, requests are signed with the one before, too.
+    Secret {
+        /// The new one.
+        secret: WebhookSecret,
+        /// When the one before is forgotten.
+        previous_until: Timestamp,
+    },
+    /// Sends nothing until it is resumed.
+    Pause,
+    /// Sends what has happened since the pause.
+    Resume,
+    /// Sends a message that tests the receiver.
+    Ping(Message),
+}
+
+impl WebhookChange {
+    /// What the log of operators' actions calls it.
+    pub const fn verb(&self) -> OperatorVerb {
+        match self {
+            Self::Fields { .. } => OperatorVerb::ChangeWebhook,
+            Self::Secret { .. } => OperatorVerb::RotateWebhookSecret,
+            Self::Pause => OperatorVerb::PauseWebhook,
+            Self::Resume => OperatorVerb::ResumeWebhook,
+            Self::Ping(_) => OperatorVerb::PingWebhook,
+        }
+    }
 }
 
 /// The URL of the webhook that is the export of traces. Its events go to an [`EventReceiver`] of the instance, not to a URL.
@@ -131,6 +198,10 @@ pub struct Webhook {
     pub last_error: Option<String>,
     /// Since when nothing is sent, because the receiver answered that it is gone.
     pub disabled_at: Option<Timestamp>,
+    /// Since when nothing is sent, because an operator has paused it.
+    pub paused_at: Option<Timestamp>,
+    /// Until when requests are also signed with the secret before the present one.
+    pub previous_secret_until: Option<Timestamp>,
     /// When events were last removed before they were delivered.
     pub missed_at: Option<Timestamp>,
     /// How many messages were given up.
@@ -170,8 +241,8 @@ pub struct DueWebhook {
     pub id: WebhookId,
     /// Where its events are sent.
     pub url: String,
-    /// What the requests are signed with.
-    pub secret: WebhookSecret,
+    /// What the requests are signed with: the present secret, and the one before as long as it is kept.
+    pub secrets: Vec<WebhookSecret>,
     /// Which events it gets.
     pub filter: EventFilter,
     /// The position up to which events were delivered.
@@ -271,6 +342,15 @@ pub trait WebhookStore: Send + Sync {
     /// All webhooks, by id.
     fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
 
+    /// Changes a webhook. A delivery in progress is given up, and its event sent again. Returns what is stored then.
+    /// `None`: there is no such webhook.
+    fn change_webhook(
+        &self,
+        id: WebhookId,
+        change: &WebhookChange,
+        request: &OperatorRequest,
+    ) -> BatchResult<Option<Webhook>>;
+
     /// Removes a webhook and its failed messages. Returns whether there was one.
     fn remove_webhook(&self, id: WebhookId, request: &OperatorRequest) -> BatchResult<bool>;
 
@@ -319,10 +399,14 @@ pub trait WebhookStore: Send + Sync {
 mod tests {
     use super::*;
 
+    fn check(url: &str) -> Result<(), WebhookUrlError> {
+        check_webhook_url(url, &AllowedNetworks::new(["10.0.0.0/8".parse().unwrap()]))
+    }
+
     #[test]
     fn urls_have_a_scheme_and_a_host_and_no_user() {
-        for url in ["http://a", "https://a.example:8443/events?token=5", "http://[::1]:80/"] {
-            assert_eq!(check_webhook_url(url), Ok(()), "{url}");
+        for url in ["http://a", "https://a.example:8443/events?token=5", "http://3com.example/"] {
+            assert_eq!(check(url), Ok(()), "{url}");
         }
         for url in [
             "",
@@ -333,11 +417,30 @@ mod tests {
             "https://u:p@a/",
             "http://a/\n",
             "http://é",
+            "http://2130706433/",
+            "http://127.1/",
+            "http://a.0x7f.1",
+            "http://[::1",
         ] {
-            assert_eq!(check_webhook_url(url), Err(WebhookUrlError::OtherForm), "{url}");
+            assert_eq!(check(url), Err(WebhookUrlError::OtherForm), "{url}");
         }
         let long = format!("https://a/{}", "x".repeat(2_048));
-        assert_eq!(check_webhook_url(&long), Err(WebhookUrlError::TooLong));
+        assert_eq!(check(&long), Err(WebhookUrlError::TooLong));
+    }
+
+    #[test]
+    fn private_address_in_a_url_must_be_allowed() {
+        for url in ["http://8.8.8.8/", "https://10.1.2.3:80/", "http://[2606:4700::1]:80/"] {
+            assert_eq!(check(url), Ok(()), "{url}");
+        }
+        for url in [
+            "http://127.0.0.1:80/",
+            "https://192.168.0.1",
+            "http://[::1]:80/",
+            "http://[::ffff:127.0.0.1]",
+        ] {
+            assert_eq!(check(url), Err(WebhookUrlError::Private), "{url}");
+        }
     }
 
     #[test]

@@ -57,8 +57,8 @@ fn generators() -> PathBuf {
     path.map(PathBuf::from).or_else(installed).unwrap_or_else(|| {
         panic!(
             "the generators of clients were not found; `scripts/test` installs them, or set {VARIABLE} to the path of \
-             a folder with openapi-typescript, openapi-fetch, @hey-api/openapi-ts, typescript and @types/node in \
-             node_modules, and openapi-python-client in a virtual environment `python`"
+             a folder with @hey-api/openapi-ts and what clients/typescript/package.json names in node_modules, and \
+             what clients/python/pyproject.toml names in a virtual environment `python`"
         )
     })
 }

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod addresses;
 mod deliverer;
 mod delivery;
 mod message;
@@ -9,7 +8,7 @@ mod request;
 mod scanned;
 mod signature;
 
-pub use addresses::{AllowedNetwork, AllowedNetworkError, AllowedNetworks};
 pub use deliverer::{Deliverer, DeliveryParts};
+pub use grid_batch_core::webhooks::{AllowedNetwork, AllowedNetworkError, AllowedNetworks};
 pub use grid_batch_support::{Job, Jobs, ShutdownHandle};
 pub use options::DeliveryOptions;

@@ -1,9 +1,8 @@
 use std::time::Duration;
 
+use grid_batch_core::webhooks::AllowedNetworks;
 use grid_batch_http::{HttpHeaders, TlsOptions};
 use grid_batch_support::{Backoff, rng};
-
-use crate::AllowedNetworks;
 
 /// How events are delivered.
 #[derive(Debug, Clone)]

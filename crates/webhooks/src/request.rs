@@ -32,7 +32,8 @@ pub(crate) async fn send(
 ) -> Sent {
     let Message { id, body } = message;
     let timestamp = parts.time().as_micros() / 1_000_000;
-    let signature = sign(&webhook.secret, id, timestamp, body);
+    let signatures = webhook.secrets.iter().map(|secret| sign(secret, id, timestamp, body));
+    let signature = signatures.collect::<Vec<_>>().join(" ");
     let timestamp = timestamp.to_string();
     let headers = [
         ("content-type", "application/json"),

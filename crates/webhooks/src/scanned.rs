@@ -52,7 +52,6 @@ impl Scanned {
 #[cfg(test)]
 mod tests {
     use grid_batch_core::events::EventFilter;
-    use grid_batch_core::webhooks::WebhookSecret;
     use tokio::time::advance;
 
     use super::*;
@@ -65,7 +64,7 @@ mod tests {
         DueWebhook {
             id: WebhookId(1),
             url: String::new(),
-            secret: WebhookSecret::new(Vec::new()),
+            secrets: Vec::new(),
             filter: EventFilter::default(),
             cursor: cursor(stored),
             attempts: 0,

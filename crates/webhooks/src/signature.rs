@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use grid_batch_core::webhooks::WebhookSecret;
 use sha2::{Digest, Sha256};
 
-/// The value of `webhook-signature`.
+/// One of the values of `webhook-signature`.
 pub(crate) fn sign(secret: &WebhookSecret, id: &str, timestamp: i64, body: &str) -> String {
     let signed = format!("{id}.{timestamp}.{body}");
     format!("v1,{}", STANDARD.encode(hmac_sha256(secret.expose(), signed.as_bytes())))

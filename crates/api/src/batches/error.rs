@@ -17,6 +17,9 @@ refusals! {
         )]
         [BAD_REQUEST, 42, "Wrong Content Type"]
         BatchesContentType(OtherContentType),
+        #[error("the parameter service_id is missing: it must name the service that gets the batches; {0}")]
+        [BAD_REQUEST, 1008, "Invalid Service"]
+        MissingService(String),
         #[error("the service {id} is not served here: {rule}", id = Excerpt::of(.id.as_str()))]
         [BAD_REQUEST, 1008, "Invalid Service"]
         RefusedService { id: ServiceId, rule: String },

@@ -24,7 +24,7 @@ pub(crate) use known_waits::KnownWaits;
 pub(crate) use label::{BatchMarks, MarkParams};
 pub(crate) use named_batch::{BatchParams, NamedBatch};
 pub(crate) use status_query::StatusContext;
-pub(crate) use status_wait::{StatusWait, requested_wait};
+pub(crate) use status_wait::StatusWait;
 pub(crate) use submit::{
     AcceptedJson, BatchWriteQueue, IntakeContext, ReceivedCallback, ServiceChecks, ServiceRule,
 };

@@ -25,7 +25,7 @@ pub(crate) const WAIT_WITHOUT_SLOT: Duration = Duration::from_secs(1);
 
 /// The wait that the parameter `wait` requests, as in Sawtooth's REST API: a number of seconds. Zero
 /// and anything that is not a number stand for the limit.
-pub(crate) fn requested_wait(wait: Option<&str>, limit: Duration) -> Option<Duration> {
+pub(super) fn requested_wait(wait: Option<&str>, limit: Duration) -> Option<Duration> {
     let wait = wait.filter(|text| !text.eq_ignore_ascii_case("false"));
     wait.map(|text| match text.parse::<u32>() {
         Ok(0) | Err(_) => limit,

@@ -209,7 +209,8 @@ pub(crate) async fn post(
     State(context): State<Arc<IntakeContext>>,
     request: Request,
 ) -> Result<(StatusCode, Json<AcceptedJson>), ApiError> {
-    let AcceptedBatches { request, ids, named_service, .. } = submit(&context, request).await?;
+    let AcceptedBatches { request, ids, named_service, .. } =
+        submit(&context, request, false).await?;
     let link = context.api.links(&request).batch_statuses(&ids, named_service.as_ref());
     Ok((StatusCode::ACCEPTED, Json(AcceptedJson { link })))
 }
@@ -233,7 +234,7 @@ pub(crate) async fn post_own(
     State(context): State<Arc<IntakeContext>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let accepted = submit(&context, request).await?;
+    let accepted = submit(&context, request, true).await?;
     Ok(accepted.into_response(&context.api))
 }
 
@@ -246,14 +247,25 @@ pub(crate) struct AcceptedBatches {
     pub(crate) label: Option<BatchLabel>,
 }
 
-/// Stores the list of a request.
-async fn submit(context: &IntakeContext, request: Request) -> Result<AcceptedBatches, ApiError> {
+/// Stores the list of a request. Our own interface refuses unknown parameters.
+async fn submit(
+    context: &IntakeContext,
+    request: Request,
+    is_own: bool,
+) -> Result<AcceptedBatches, ApiError> {
     let (request, body) = request.into_parts();
     let body = context.read_body(&request.headers, body).await?;
     batch_content_type(&request.headers).map_err(BatchRequestError::BatchesContentType)?;
     let query = Query::parse(request.uri.query())?;
+    if is_own {
+        query.check_names(&["service_id", "label", "new"])?;
+    }
     let IntakeParams { service_id } = query.some_params()?;
     let named_service: Option<ServiceId> = service_id.as_deref().map(str::parse).transpose()?;
+    if named_service.is_none() {
+        (context.checks.rule)(GlobalScopeId.service_id())
+            .map_err(BatchRequestError::MissingService)?;
+    }
     let marks = BatchMarks::read(&request.headers, &query)?;
     let service_id = named_service.as_ref().unwrap_or(GlobalScopeId.service_id()).clone();
     let caller = Caller::of(&request)?;

@@ -1,15 +1,15 @@
 use std::time::Duration;
 
 use axum::http::request::Parts;
+use grid_batch_core::ServiceId;
 use grid_batch_core::events::{EventFilter, EventPosition};
-use grid_batch_core::{Excerpt, ServiceId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
     access::Caller,
     events::EventRequestError,
-    http::{ApiError, PageLimit, parse_value, read_params},
+    http::{ApiError, EventKindName, PageLimit, WaitSeconds, parse_value, read_params},
 };
 
 /// What a client asks of the feed.
@@ -30,13 +30,15 @@ pub(super) struct EventPageParams {
     after: Option<String>,
     /// Only events of this service
     service_id: Option<String>,
-    /// Only events of these kinds, separated by commas
-    kind: Option<String>,
+    /// Only events of these kinds
+    #[param(value_type = Option<Vec<EventKindName>>)]
+    kind: Option<Vec<String>>,
     /// Limit of the events of the page: 1 to 1,000, by default 100
     #[param(value_type = Option<usize>)]
     limit: PageLimit,
     /// Wait up to so many seconds until there is an event
-    wait: Option<String>,
+    #[param(value_type = Option<u32>)]
+    wait: Option<WaitSeconds>,
 }
 
 /// The parameters of a stream.
@@ -47,15 +49,16 @@ pub(super) struct StreamParams {
     after: Option<String>,
     /// Only events of this service
     service_id: Option<String>,
-    /// Only events of these kinds, separated by commas
-    kind: Option<String>,
+    /// Only events of these kinds
+    #[param(value_type = Option<Vec<EventKindName>>)]
+    kind: Option<Vec<String>>,
 }
 
 impl EventRequest {
     /// Reads the query of a request for a page.
     pub(super) fn of_page(request: &Parts, wait_limit: Duration) -> Result<Self, ApiError> {
         let params: EventPageParams = read_params(request)?;
-        let wait = params.wait.as_deref().map(|text| parse_wait(text, wait_limit)).transpose()?;
+        let wait = params.wait.map(|wait| wait.at_most(wait_limit));
         let PageLimit(limit) = params.limit;
         let stream =
             StreamParams { after: params.after, service_id: params.service_id, kind: params.kind };
@@ -79,8 +82,7 @@ impl EventRequest {
         let service_id: Option<ServiceId> =
             params.service_id.as_deref().map(str::parse).transpose()?;
         Caller::of(request)?.check_selected(service_id.as_ref())?;
-        let kinds = params.kind.as_deref().unwrap_or_default();
-        let kinds = kinds.split(',').filter(|kind| !kind.is_empty());
+        let kinds = params.kind.iter().flatten().filter(|kind| !kind.is_empty());
         let kinds = kinds.map(|kind| parse_value("kind", kind));
         Ok(Self {
             from: params.after.as_deref().map(parse_position).transpose()?,
@@ -102,15 +104,5 @@ fn parse_position(text: &str) -> Result<EventPosition, ApiError> {
             Ok(cursor) => Ok(EventPosition::After(cursor)),
             Err(error) => Err(EventRequestError::InvalidEventCursor(error.to_string()).into()),
         },
-    }
-}
-
-fn parse_wait(text: &str, limit: Duration) -> Result<Duration, ApiError> {
-    match text.parse::<u32>() {
-        Ok(seconds) => Ok(limit.min(Duration::from_secs(seconds.into()))),
-        Err(_) => {
-            let rule = format!("it is {}; it must be a number of seconds", Excerpt::of(text));
-            Err(ApiError::invalid_value("wait", rule))
-        }
     }
 }

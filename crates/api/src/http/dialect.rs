@@ -7,6 +7,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use serde::Serialize;
 
 use crate::http::{error_response::ErrorDetails, json_types};
 
@@ -15,8 +16,10 @@ use crate::http::{error_response::ErrorDetails, json_types};
 pub(crate) enum ErrorDialect {
     /// Our own interface, below `/v1`.
     Own,
-    /// The REST API of Sawtooth, and the paths that the server has always had.
+    /// The REST API of Sawtooth.
     Sawtooth,
+    /// Withdrawals and rewards: the fields of our own interface, and those of Sawtooth's.
+    Withdrawals,
     /// The REST API of a Splinter node: Scabbard's below `/scabbard`, and what concerns the node.
     Scabbard,
 }
@@ -26,6 +29,7 @@ impl ErrorDialect {
     pub(crate) fn of(path: &str) -> Self {
         match path.split('/').nth(1) {
             Some("v1") => Self::Own,
+            Some("withdrawals" | "rewards") => Self::Withdrawals,
             Some("scabbard" | "admin" | "registry" | "authorization") => Self::Scabbard,
             _ => Self::Sawtooth,
         }
@@ -37,10 +41,8 @@ impl ErrorDialect {
             return response;
         };
         let body = match self {
-            Self::Own => {
-                let problem = Json(Problem::new(response.status(), details));
-                ([(CONTENT_TYPE, "application/problem+json")], problem).into_response()
-            }
+            Self::Own => problem(Problem::new(response.status(), details)),
+            Self::Withdrawals => problem(WithdrawalProblem::new(response.status(), details)),
             Self::Sawtooth => Json(SawtoothErrorBody::new(details)).into_response(),
             Self::Scabbard => {
                 Json(ScabbardErrorBody::new(response.status(), details)).into_response()
@@ -53,6 +55,10 @@ impl ErrorDialect {
         *response.body_mut() = body;
         response
     }
+}
+
+fn problem(body: impl Serialize) -> Response {
+    ([(CONTENT_TYPE, "application/problem+json")], Json(body)).into_response()
 }
 
 /// Writes the bodies of error responses, in the form of the interface that the path belongs to.
@@ -71,6 +77,14 @@ json_types! {
         code: u16 = details.code,
         #[serde(skip_serializing_if = "Option::is_none")]
         link: Option<String> = details.link,
+    }
+
+    /// An error about withdrawals or rewards.
+    pub(crate) struct WithdrawalProblem(http_status: StatusCode, details: ErrorDetails) {
+        #[serde(flatten)]
+        problem: Problem = Problem::new(http_status, details.clone()),
+        /// The same in the form of Sawtooth's REST API.
+        error: SawtoothError = SawtoothError::new(details),
     }
 
     pub(crate) struct SawtoothErrorBody(details: ErrorDetails) {
@@ -117,6 +131,15 @@ mod tests {
         let sawtooth =
             format!(r#"{{"error":{{"code":1001,"title":"Not Found","message":"{message}"}}}}"#);
         assert_eq!(body("/batches").await, ("application/json".to_owned(), sawtooth));
+        let (content_type, both) = body("/withdrawals/x").await;
+        assert_eq!(content_type, "application/problem+json");
+        let both: serde_json::Value = serde_json::from_str(&both).unwrap();
+        assert_eq!((&both["code"], &both["error"]["code"]), (&1001.into(), &1001.into()));
+        assert_eq!(
+            (&both["detail"], &both["error"]["message"]),
+            (&message.into(), &both["detail"])
+        );
+        let message = RequestError::NotFound.to_string();
         let scabbard = format!(r#"{{"code":"404","message":"{message}"}}"#);
         for path in ["/scabbard/a/b/c", "/admin/circuits/a", "/authorization/permissions"] {
             assert_eq!(body(path).await, ("application/json".to_owned(), scabbard.clone()));

@@ -9,12 +9,16 @@ use utoipa::{
     },
 };
 
-use super::dialect::{Problem, SawtoothError, SawtoothErrorBody, ScabbardErrorBody};
+use super::dialect::{
+    Problem, SawtoothError, SawtoothErrorBody, ScabbardErrorBody, WithdrawalProblem,
+};
 
 /// Errors of our own interface.
 pub(crate) struct Problems;
 /// Errors in the form of Sawtooth's REST API.
 pub(crate) struct SawtoothErrors;
+/// Errors about withdrawals and rewards.
+pub(crate) struct WithdrawalProblems;
 /// Errors in the form of Scabbard's REST API.
 pub(crate) struct ScabbardErrors;
 
@@ -32,6 +36,12 @@ impl IntoResponses for SawtoothErrors {
     }
 }
 
+impl IntoResponses for WithdrawalProblems {
+    fn responses() -> Responses {
+        errors::<WithdrawalProblem>("application/problem+json")
+    }
+}
+
 impl IntoResponses for ScabbardErrors {
     fn responses() -> Responses {
         errors::<ScabbardErrorBody>("application/json")
@@ -42,6 +52,7 @@ impl IntoResponses for ScabbardErrors {
 pub(crate) fn error_schemas() -> Components {
     ComponentsBuilder::new()
         .schema_from::<Problem>()
+        .schema_from::<WithdrawalProblem>()
         .schema_from::<SawtoothErrorBody>()
         .schema_from::<SawtoothError>()
         .schema_from::<ScabbardErrorBody>()

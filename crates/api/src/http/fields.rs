@@ -203,12 +203,16 @@ impl<'a> Source<'a> {
 
     fn take(&mut self, name: &'static str) -> Result<Given<'a>, ApiError> {
         match self {
-            Self::Query(query) => match query.get(name)? {
-                Some(text) if text.contains('\0') => {
+            Self::Query(query) => match query.get_all(name)[..] {
+                [] => Ok(Given::Nothing),
+                ref texts if texts.iter().any(|text| text.contains('\0')) => {
                     let rule = "it has a zero byte, which no stored text has";
                     Err(ApiError::invalid_value(name, rule))
                 }
-                text => Ok(text.map_or(Given::Nothing, Given::Text)),
+                [first, ref others @ ..] if others.iter().all(|other| *other == first) => {
+                    Ok(Given::Text(first))
+                }
+                ref texts => Ok(Given::Texts(name, texts.to_vec())),
             },
             Self::SomeOfQuery(query) => Ok(query.get(name)?.map_or(Given::Nothing, Given::Text)),
             Self::Json(fields) => Ok(fields.remove(name).map_or(Given::Nothing, Given::Json)),
@@ -271,6 +275,8 @@ impl<'de> MapAccess<'de> for Fields<'_> {
 enum Given<'a> {
     Nothing,
     Text(&'a str),
+    /// Different values of one parameter, which must be a list.
+    Texts(&'static str, Vec<&'a str>),
     Json(Value),
 }
 
@@ -283,6 +289,7 @@ impl Given<'_> {
         let (kind, text) = match &self {
             Self::Nothing => ("missing", None),
             Self::Text(text) => ("a string", Some(*text)),
+            Self::Texts(..) => ("several strings", None),
             Self::Json(Value::Null) => ("null", None),
             Self::Json(Value::Bool(_)) => ("a boolean", None),
             Self::Json(Value::Number(_)) => ("a number", None),
@@ -292,6 +299,9 @@ impl Given<'_> {
         };
         let visited = match self {
             Self::Text(text) => visitor.visit_str(text),
+            Self::Texts(name, _) => {
+                Err(FieldError::Refused(RequestError::ContradictoryParameter(name).into()))
+            }
             Self::Json(Value::Bool(value)) => visitor.visit_bool(value),
             Self::Json(Value::Number(number)) => {
                 number.deserialize_any(visitor).map_err(|_| FieldError::Type)
@@ -337,8 +347,15 @@ impl<'de> Deserializer<'de> for Given<'_> {
         self.visit(visitor, "a whole number from 0 on")
     }
 
+    /// A list in a query has one value separated by commas, or several values.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
-        self.visit(visitor, "an array")
+        let texts = match self {
+            Self::Text(text) => vec![text],
+            Self::Texts(_, texts) => texts,
+            other => return other.visit(visitor, "an array"),
+        };
+        let items = texts.iter().flat_map(|text| text.split(',')).map(Given::Text);
+        visitor.visit_seq(SeqDeserializer::new(items))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {

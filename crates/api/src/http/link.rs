@@ -64,11 +64,11 @@ impl<'a> Links<'a> {
         self.path(&format!("/v1/services/{}", escaped(service_id.as_str())))
     }
 
-    /// The next page of a list: the same query, with another value of `before`.
+    /// The next page of a list: the same query, from another position.
     pub(crate) fn next_page(&self, query: &Query, before: impl Display) -> String {
         let mut link = self.path(self.request.uri.path());
         let _ = write!(link, "?before={before}");
-        for (name, value) in query.without("before") {
+        for (name, value) in query.without(&["after", "before"]) {
             let _ = write!(link, "&{}={}", escaped(name), escaped(value));
         }
         link

@@ -22,6 +22,7 @@ mod slow_bodies;
 mod states;
 mod time;
 mod trace;
+mod wait;
 
 pub(crate) use body::{BodyReader, RequestBody, discard_body};
 pub(crate) use bytes::Bytes;
@@ -29,7 +30,9 @@ pub(crate) use client::{Client, counted_address};
 pub(crate) use content_type::{OtherContentType, batch_content_type, json_content_type};
 pub(crate) use dialect::{ErrorDialect, write_errors};
 pub(crate) use error::{ApiError, Refusal, Refused, refusals};
-pub(crate) use error_forms::{Problems, SawtoothErrors, ScabbardErrors, error_schemas};
+pub(crate) use error_forms::{
+    Problems, SawtoothErrors, ScabbardErrors, WithdrawalProblems, error_schemas,
+};
 pub(crate) use fields::{
     NoParams, PageLimit, PageStart, Params, names_of, parse_value, read_json_object, read_params,
 };
@@ -37,13 +40,15 @@ pub(crate) use json_types::json_types;
 pub(crate) use link::{Links, push_ids};
 pub(crate) use memory_budget::{MemoryBudget, MemoryReservation};
 pub(crate) use names::{
-    BatchStateName, DltStatusName, EventKindName, VerbName, WithdrawalStateName, names,
+    BatchStateFilter, BatchStateName, DltStatusName, EventKindName, VerbName,
+    WithdrawalStateFilter, WithdrawalStateName, described_names, names,
 };
 pub(crate) use page::{PageJson, PageParams};
 pub(crate) use path_id::{PathId, parse_path_id, path_text};
 pub(crate) use query::Query;
 pub(crate) use request_error::RequestError;
 pub(crate) use server_error::{FailureCause, ServerError, random_failed};
-pub(crate) use states::{parse_states, parse_states_of};
+pub(crate) use states::{ENDED, OPEN, parse_states, parse_states_of};
 pub(crate) use time::Time;
 pub(crate) use trace::read_trace;
+pub(crate) use wait::WaitSeconds;

@@ -5,6 +5,8 @@ use grid_batch_core::events::EventKind;
 use grid_batch_core::operators::OperatorVerb;
 use grid_batch_withdrawals::WithdrawalState;
 
+use super::states::{ENDED, OPEN};
+
 /// Declares types of values that are written by their names.
 macro_rules! names {
     ($($name:ident of $named:ty: $name_of:expr,)*) => {$(
@@ -32,6 +34,31 @@ macro_rules! names {
 }
 
 pub(crate) use names;
+
+/// Declares descriptions of texts that are one of these names.
+macro_rules! described_names {
+    ($($name:ident of $names:expr,)*) => {$(
+        pub(crate) enum $name {}
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                let names: Vec<&str> = $names.into_iter().collect();
+                let schema = utoipa::openapi::ObjectBuilder::new();
+                schema.schema_type(utoipa::openapi::Type::String).enum_values(Some(names)).into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    )*};
+}
+
+pub(crate) use described_names;
+
+described_names! {
+    BatchStateFilter of BatchState::ALL.map(BatchState::as_str).into_iter().chain([OPEN, ENDED]),
+    WithdrawalStateFilter of
+        WithdrawalState::ALL.map(WithdrawalState::as_str).into_iter().chain([OPEN, ENDED]),
+}
 
 names! {
     BatchStateName of BatchState: BatchState::as_str,

@@ -28,6 +28,11 @@ impl Query {
         Ok(first)
     }
 
+    /// All values of a parameter that is a list.
+    pub(crate) fn get_all(&self, name: &str) -> Vec<&str> {
+        self.0.iter().filter(|pair| pair.0 == name).map(|pair| pair.1.as_str()).collect()
+    }
+
     /// Refuses unknown parameters: ignoring a filter would return too much.
     pub(crate) fn check_names(&self, known: &'static [&'static str]) -> Result<(), ApiError> {
         match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
@@ -38,9 +43,9 @@ impl Query {
         }
     }
 
-    /// All parameters except those of this name.
-    pub(crate) fn without(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
-        let others = self.0.iter().filter(move |pair| pair.0 != name);
+    /// All parameters except those of these names.
+    pub(crate) fn without(&self, names: &[&str]) -> impl Iterator<Item = (&str, &str)> {
+        let others = self.0.iter().filter(|pair| !names.contains(&pair.0.as_str()));
         others.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
@@ -86,7 +91,7 @@ mod tests {
             query.check_names(&["a"]),
             Err(error) if error.get::<RequestError>().is_some()
         ));
-        assert_eq!(query.without("a").collect::<Vec<_>>(), [("b=", "2")]);
+        assert_eq!(query.without(&["a"]).collect::<Vec<_>>(), [("b=", "2")]);
     }
 
     #[test]

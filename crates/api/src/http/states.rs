@@ -6,23 +6,25 @@ use grid_batch_core::batches::BatchState;
 use crate::http::ApiError;
 
 /// Stands for all open states.
-const OPEN: &str = "open";
-const ENDED: &str = "ended";
+pub(crate) const OPEN: &str = "open";
+pub(crate) const ENDED: &str = "ended";
 
-/// The states in a list separated by commas, for a filter of batches.
-pub(crate) fn parse_states(text: &str) -> Result<BTreeSet<BatchState>, ApiError> {
-    parse_states_of(text, BatchState::ALL, BatchState::as_str, BatchState::is_terminal)
+/// The states with these names, for a filter of batches.
+pub(crate) fn parse_states<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<BTreeSet<BatchState>, ApiError> {
+    parse_states_of(names, BatchState::ALL, BatchState::as_str, BatchState::is_terminal)
 }
 
 /// Like [`parse_states`], for a filter of something else with these states.
-pub(crate) fn parse_states_of<S: Copy + Ord, const N: usize>(
-    text: &str,
+pub(crate) fn parse_states_of<'a, S: Copy + Ord, const N: usize>(
+    names: impl IntoIterator<Item = &'a str>,
     all: [S; N],
     name_of: fn(S) -> &'static str,
     has_ended: fn(S) -> bool,
 ) -> Result<BTreeSet<S>, ApiError> {
     let mut states = BTreeSet::new();
-    for name in text.split(',') {
+    for name in names {
         let is_meant = |state: &S| match name {
             OPEN => !has_ended(*state),
             ENDED => has_ended(*state),

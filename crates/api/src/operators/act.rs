@@ -9,7 +9,7 @@ use grid_batch_core::batches::StoredBatch;
 use grid_batch_core::operators::{OperatorAction, OperatorTarget, OperatorVerb};
 
 use super::{
-    being_sent::{BatchSendingWait, SendingWait, WaitSeconds},
+    being_sent::{BatchSendingWait, LONGEST_WAIT, SendingWait},
     context::OperatorContext,
     json::DoneJson,
     requests::{AttemptActionRequest, BatchEnd, EndRequest},
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     access::Caller,
     batches::{BatchParams, NamedBatch},
-    http::{ApiError, NoParams, PathId, Problems, read_params},
+    http::{ApiError, NoParams, PathId, Problems, WaitSeconds, read_params},
 };
 
 pub(super) type Answer = Result<Json<DoneJson>, ApiError>;
@@ -109,7 +109,7 @@ async fn carry_out(
     };
     let (action, done) = context.store.writes.run(work).await?;
     let done = match wait {
-        Some(WaitSeconds(wait)) => context.wait_until_sent(&action, done, wait).await?,
+        Some(wait) => context.wait_until_sent(&action, done, wait.at_most(LONGEST_WAIT)).await?,
         None => done,
     };
     Ok(Json(done))

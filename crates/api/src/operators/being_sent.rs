@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use grid_batch_core::batches::BatchState;
 use grid_batch_core::claims::SubmittedBatch;
 use grid_batch_core::operators::{ActionEffect, OperatorAction};
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 use tokio::{
     select,
     time::{Instant, sleep_until},
@@ -16,20 +16,20 @@ use super::{
     context::OperatorContext,
     json::{BeingSentJson, DoneJson},
 };
-use crate::http::ApiError;
+use crate::http::{ApiError, WaitSeconds};
 
 /// The time between two reads of which batches are still being sent.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The longest wait that a request can ask for, in seconds.
-const LONGEST_WAIT: u64 = 60;
+/// The longest wait that a request can ask for.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The parameters of requests that stop something.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SendingWait {
     /// For how many seconds to wait until none of the batches is being sent: at most 60
-    #[param(value_type = Option<u64>)]
+    #[param(value_type = Option<u32>)]
     pub(super) wait: Option<WaitSeconds>,
 }
 
@@ -40,22 +40,8 @@ pub(super) struct BatchSendingWait {
     /// The service, if the batch is stored for several
     pub(super) service_id: Option<String>,
     /// For how many seconds to wait until none of the batches is being sent: at most 60
-    #[param(value_type = Option<u64>)]
+    #[param(value_type = Option<u32>)]
     pub(super) wait: Option<WaitSeconds>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WaitSeconds(pub(super) Duration);
-
-impl<'de> Deserialize<'de> for WaitSeconds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match String::deserialize(deserializer)?.parse() {
-            Ok(seconds @ 0..=LONGEST_WAIT) => Ok(Self(Duration::from_secs(seconds))),
-            _ => Err(de::Error::custom(format!(
-                "it must be a number of seconds, at most {LONGEST_WAIT}"
-            ))),
-        }
-    }
 }
 
 impl OperatorContext {
@@ -119,11 +105,12 @@ mod tests {
     fn wait_is_a_limited_number_of_seconds() {
         let wait = |text| {
             let params: Result<SendingWait, ApiError> = Query::parse(Some(text)).unwrap().params();
-            params.map(|params| params.wait)
+            params.map(|params| params.wait.map(|wait| wait.at_most(LONGEST_WAIT).as_secs()))
         };
         assert_eq!(wait("").unwrap(), None);
-        assert_eq!(wait("wait=30").unwrap(), Some(WaitSeconds(Duration::from_secs(30))));
-        for text in ["wait=61", "wait=-1", "wait=soon", "wait="] {
+        assert_eq!(wait("wait=30").unwrap(), Some(30));
+        assert_eq!(wait("wait=61").unwrap(), Some(60));
+        for text in ["wait=-1", "wait=soon", "wait="] {
             assert!(wait(text).is_err(), "{text}");
         }
     }

@@ -57,7 +57,7 @@ fn open() -> impl Iterator<Item = BatchState> {
 
 /// Parses states, none of which is one of ended batches: an operator can do nothing about those.
 fn open_states(text: &str) -> Result<BTreeSet<BatchState>, ApiError> {
-    let states = parse_states(text)?;
+    let states = parse_states(text.split(','))?;
     if states.iter().any(|state| state.is_terminal()) {
         let rule = "it has a state of batches that have ended".to_owned();
         return Err(ApiError::invalid_value("state", rule));

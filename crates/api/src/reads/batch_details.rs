@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     access::Caller,
-    batches::{BatchRequestError, NamedBatch, requested_wait},
-    http::{ApiError, PathId, Problems, read_params},
+    batches::{BatchRequestError, NamedBatch},
+    http::{ApiError, PathId, Problems, WaitSeconds, read_params},
 };
 
 /// How many actions of operators are shown.
@@ -28,7 +28,8 @@ pub(super) struct DetailsParams {
     /// The service, if the batch is stored for several
     service_id: Option<String>,
     /// Wait up to so many seconds until the batch has ended
-    wait: Option<String>,
+    #[param(value_type = Option<u32>)]
+    wait: Option<WaitSeconds>,
 }
 
 /// `GET /v1/batches/{id}`: everything that is stored about a batch. With `wait`, answers when it has ended.
@@ -50,7 +51,7 @@ pub(super) async fn get(
 ) -> Result<Json<DetailsJson>, ApiError> {
     let params: DetailsParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
-    let wait = requested_wait(params.wait.as_deref(), context.api.options.status_wait_limit);
+    let wait = params.wait.map(|wait| wait.at_most(context.api.options.status_wait_limit));
     let batch = find_or_wait(&context, &named, wait).await?;
     let reading = Arc::clone(&context);
     let read = move || read_details(&reading, &named.caller, &batch);

@@ -5,7 +5,7 @@ use grid_batch_withdrawals::{WithdrawalDetails, WithdrawalId, WithdrawalState, W
 
 use super::explain_json::ActionJson;
 use crate::{
-    http::{Links, Time, json_types},
+    http::{Links, Time, described_names, json_types},
     withdrawals::{Queued, fail_reason, possible_verbs, waits_for},
 };
 
@@ -15,10 +15,19 @@ pub(super) struct ExplainedQueued {
     details: WithdrawalDetails,
 }
 
+described_names! {
+    QueuedStateName of WithdrawalState::ALL.into_iter().flat_map(|state| {
+        let [withdrawal, transaction] =
+            [Queued::Withdrawal, Queued::Transaction].map(|kind| kind.state_name(state));
+        [withdrawal].into_iter().chain(Some(transaction).filter(|it| *it != withdrawal))
+    }),
+}
+
 json_types! {
     /// The withdrawal or transaction whose batch is explained.
     pub(super) struct ExplainedQueuedJson(queued: &ExplainedQueued, links: &Links<'_>) {
         id: String = queued.details.withdrawal.id.to_string(),
+        #[schema(inline, value_type = QueuedStateName)]
         state: &'static str = queued.state(),
         waits_for: Option<String> = waits_for(&queued.details),
         fail_reason: Option<String> = fail_reason(&queued.details),

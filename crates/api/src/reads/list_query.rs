@@ -4,17 +4,18 @@ use grid_batch_core::queries::{BatchSelection, ListCursor, PageOrder};
 use grid_batch_core::{Excerpt, Timestamp};
 use humantime::parse_duration;
 use serde::{Deserialize, Deserializer, de};
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::http::{ApiError, PageLimit, PageStart, Time, parse_states};
+use crate::http::{ApiError, BatchStateFilter, PageLimit, PageStart, Time, parse_states};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListParams {
     /// Batches of this service
     service_id: Option<String>,
-    /// Batches in one of these states, separated by commas; `open` and `ended` stand for all such states
-    state: Option<String>,
+    /// Batches in one of these states; `open` and `ended` stand for all such states
+    #[param(value_type = Option<Vec<BatchStateFilter>>, inline)]
+    state: Option<Vec<String>>,
     /// Batches that were stored since a time or an age such as `15m`
     #[param(value_type = Option<String>)]
     newer_than: Option<TimeOrAge>,
@@ -30,7 +31,7 @@ pub(super) struct ListParams {
     /// Batches with this label
     label: Option<String>,
     /// Which first; by default the newest
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<Order>, inline)]
     order: Option<Order>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
     #[param(value_type = Option<usize>)]
@@ -53,7 +54,7 @@ impl ListQuery {
     pub(super) fn new(params: ListParams, now: Timestamp) -> Result<Self, ApiError> {
         let selection = BatchSelection {
             service_id: params.service_id.as_deref().map(str::parse).transpose()?,
-            states: params.state.as_deref().map(parse_states).transpose()?.unwrap_or_default(),
+            states: parse_states(params.state.iter().flatten().map(String::as_str))?,
             stored_from: params.newer_than.map(|time| time.before(now)),
             stored_before: params.older_than.map(|time| time.before(now)),
             has_error: params.error,
@@ -70,7 +71,7 @@ impl ListQuery {
     }
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Order {
     Newest,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, SawtoothErrors},
+    http::{ApiError, WithdrawalProblems},
     rewards::json::{RewardJson, reward_path},
     withdrawals::{
         WithdrawalContext, WithdrawalRequestError, idempotency_key, random_id, reward_id_from_key,
@@ -41,7 +41,7 @@ pub(crate) struct RewardRequest {
     request_body(content = RewardRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The reward", body = RewardJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn post(

@@ -4,7 +4,7 @@ use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_withdrawals::{Reward, RewardId};
 
 use crate::{
-    http::{ApiError, PathId, SawtoothErrors, parse_path_id},
+    http::{ApiError, PathId, WithdrawalProblems, parse_path_id},
     rewards::json::RewardJson,
     withdrawals::{WithdrawalContext, WithdrawalRequestError},
 };
@@ -15,7 +15,7 @@ use crate::{
     params(("id" = String, Path, description = "The reward")),
     responses(
         (status = 200, description = "The reward", body = RewardJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn get(

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, PathId, SawtoothErrors, parse_path_id},
+    http::{ApiError, PathId, WithdrawalProblems, parse_path_id},
     rewards::get::find_reward,
     withdrawals::{
         UniqueBy, WithdrawalContext, WithdrawalJson, idempotency_key, random_id, schedule,
@@ -34,7 +34,7 @@ pub(crate) struct PaymentRequest {
     request_body(content = PaymentRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The withdrawal", body = WithdrawalJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn claim(
@@ -52,7 +52,7 @@ pub(crate) async fn claim(
     request_body(content = PaymentRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The withdrawal", body = WithdrawalJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn give(

@@ -7,15 +7,24 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    http::{Links, Time, json_types, names},
+    http::{ENDED, Links, OPEN, Time, described_names, json_types, names},
     withdrawals::{
         FinalTransactionJson, Queued, QueuedJson, TransactionJson, WithdrawalContext, fail_reason,
         gwei, present_nonce, signed_transactions, waits_for,
     },
 };
 
+described_names! {
+    TransactionStateFilter of
+        WithdrawalState::ALL.map(state_name).into_iter().chain([OPEN, ENDED]),
+}
+
+const fn state_name(state: WithdrawalState) -> &'static str {
+    Queued::Transaction.state_name(state)
+}
+
 names! {
-    TransactionStateName of WithdrawalState: |state| Queued::Transaction.state_name(state),
+    TransactionStateName of WithdrawalState: state_name,
 }
 
 json_types! {

@@ -5,7 +5,7 @@ use grid_batch_withdrawals::WithdrawalFilter;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::json::CallJson;
+use super::json::{CallJson, TransactionStateFilter};
 use crate::{
     http::{ApiError, PageLimit, Problems, Query},
     withdrawals::{
@@ -23,14 +23,17 @@ pub(super) struct TransactionsParams {
     account: Option<String>,
     /// The address that is called or paid
     to: Option<String>,
-    /// States, separated by commas; also `open` and `ended`
-    state: Option<String>,
+    /// States; also `open` and `ended`
+    #[param(value_type = Option<Vec<TransactionStateFilter>>, inline)]
+    state: Option<Vec<String>>,
     /// The key of the request
     idempotency_key: Option<String>,
     /// Limit of the items of the page: at most 100, because transactions can be long
     #[param(value_type = Option<usize>)]
     limit: PageLimit,
-    /// The id after which the page starts
+    /// `next` of the page before
+    after: Option<String>,
+    /// The same
     before: Option<String>,
 }
 
@@ -49,7 +52,7 @@ pub(super) async fn get(
 ) -> Result<Json<QueuedPageJson<CallJson>>, ApiError> {
     let query = Query::parse(request.uri.query())?;
     let params: TransactionsParams = query.params()?;
-    let before = parse_before(params.before.as_deref())?;
+    let before = parse_before(params.after.as_deref().or(params.before.as_deref()))?;
     let position = PagePosition { before, limit: params.limit.at_most(LARGEST_PAGE) };
     let filter = parse_filter(&context, params)?;
     read_page(&context, &request, &query, filter, position).await
@@ -67,7 +70,7 @@ fn parse_filter(
         beneficiary: params.to.map(parse_address).transpose()?,
         idempotency_key: params.idempotency_key,
         calls: true,
-        states: parse_states::<CallJson>(params.state.as_deref())?,
+        states: parse_states::<CallJson>(params.state.as_deref().unwrap_or_default())?,
         ..WithdrawalFilter::default()
     })
 }

@@ -9,24 +9,27 @@ use axum::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use grid_batch_core::ServiceId;
 use grid_batch_core::events::EventFilter;
-use grid_batch_core::webhooks::{NewWebhook, WebhookSecret, WebhookUrlError, check_webhook_url};
+use grid_batch_core::events::EventKind;
+use grid_batch_core::webhooks::{NewWebhook, WebhookSecret, check_webhook_url};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{WebhookContext, WebhookRequestError, json::WebhookJson};
-use crate::http::{ApiError, NoParams, Problems, parse_value, random_failed, read_params};
+use crate::http::{
+    ApiError, EventKindName, NoParams, Problems, parse_value, random_failed, read_params,
+};
 
 /// The longest list of services.
 const MOST_SERVICES: usize = 100;
 
-/// A new webhook, with the secret, which is shown only once.
+/// A webhook, with its new secret, which is shown only once.
 #[derive(Serialize, ToSchema)]
-struct CreatedWebhookJson {
+pub(super) struct CreatedWebhookJson {
     #[serde(flatten)]
-    webhook: WebhookJson,
+    pub(super) webhook: WebhookJson,
     /// What the receiver checks signatures with. Not of a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<String>,
+    pub(super) secret: Option<String>,
 }
 
 /// The body of `POST /v1/webhooks`.
@@ -37,6 +40,7 @@ struct WebhookRequest {
     /// Only events of these services; default: of all.
     services: Option<Vec<String>>,
     /// Only events of these kinds; default: of all.
+    #[schema(value_type = Option<Vec<EventKindName>>)]
     kinds: Option<Vec<String>>,
     /// Why, for the log.
     reason: String,
@@ -61,13 +65,11 @@ pub(super) async fn post(
     let (request, body): (_, WebhookRequest) = context.api.read_json(request).await?;
     let NoParams {} = read_params(&request)?;
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
-    let kinds = body.kinds.unwrap_or_default();
-    let kinds = kinds.iter().map(|kind| parse_value("kinds", kind));
     let filter = EventFilter {
         services: parse_services(&body.services.unwrap_or_default())?,
-        kinds: kinds.collect::<Result<_, _>>()?,
+        kinds: parse_kinds(&body.kinds.unwrap_or_default())?,
     };
-    let new = NewWebhook { url: parse_url(body.url)?, filter, secret };
+    let new = NewWebhook { url: context.parse_url(body.url)?, filter, secret };
     let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let dry_run = asked.dry_run;
     let created = context.store.write(move |store| store.create_webhook(&new, &asked)).await?;
@@ -81,13 +83,19 @@ pub(super) async fn post(
     Ok((StatusCode::CREATED, location, Json(created)).into_response())
 }
 
-fn parse_url(text: String) -> Result<String, ApiError> {
-    let refused = |error: WebhookUrlError| ApiError::invalid_value("url", error.to_string());
-    check_webhook_url(&text).map_err(refused)?;
-    Ok(text)
+impl WebhookContext {
+    pub(super) fn parse_url(&self, text: String) -> Result<String, ApiError> {
+        check_webhook_url(&text, &self.allowed)
+            .map_err(|error| ApiError::invalid_value("url", error.to_string()))?;
+        Ok(text)
+    }
 }
 
-fn parse_services(services: &[String]) -> Result<BTreeSet<ServiceId>, ApiError> {
+pub(super) fn parse_kinds(kinds: &[String]) -> Result<BTreeSet<EventKind>, ApiError> {
+    kinds.iter().map(|kind| parse_value("kinds", kind)).collect()
+}
+
+pub(super) fn parse_services(services: &[String]) -> Result<BTreeSet<ServiceId>, ApiError> {
     if services.len() > MOST_SERVICES {
         let rule = format!("it has more than {MOST_SERVICES} services; leave it out for all");
         return Err(ApiError::invalid_value("services", rule));

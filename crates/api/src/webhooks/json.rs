@@ -1,7 +1,7 @@
 use grid_batch_core::webhooks::{FailedDelivery, Webhook};
 use serde_json::Value;
 
-use crate::http::{Time, json_types};
+use crate::http::{EventKindName, Time, json_types};
 
 json_types! {
     /// A webhook, without its secret.
@@ -11,7 +11,8 @@ json_types! {
         /// Only events of these services; empty: of all.
         services: Vec<String> = webhook.filter.services.iter().map(ToString::to_string).collect(),
         /// Only events of these kinds; empty: of all.
-        kinds: Vec<String> = webhook.filter.kinds.iter().map(ToString::to_string).collect(),
+        kinds: Vec<EventKindName> =
+            webhook.filter.kinds.iter().copied().map(EventKindName).collect(),
         created_at: Time = Time(webhook.created_at),
         /// How often the next event was sent in vain.
         attempts: u32 = webhook.attempts,
@@ -21,6 +22,10 @@ json_types! {
         last_error: Option<String> = webhook.last_error,
         /// Since when nothing is sent, because the receiver answered with 410.
         disabled_at: Option<Time> = webhook.disabled_at.map(Time),
+        /// Since when nothing is sent, because an operator has paused it.
+        paused_at: Option<Time> = webhook.paused_at.map(Time),
+        /// Until when requests are also signed with the secret before the present one.
+        previous_secret_until: Option<Time> = webhook.previous_secret_until.map(Time),
         /// When events were last removed before they were delivered.
         missed_at: Option<Time> = webhook.missed_at.map(Time),
         /// How many messages were given up.

@@ -1,5 +1,6 @@
-//! Webhooks: created, listed and removed, and what was given up.
+//! Webhooks: created, listed, changed and removed, and what was given up.
 
+mod change;
 mod create;
 mod error;
 mod failed;
@@ -9,21 +10,36 @@ mod remove;
 
 use std::sync::Arc;
 
-use grid_batch_core::webhooks::{WebhookId, WebhookStore};
+use grid_batch_core::webhooks::{AllowedNetworks, WebhookId, WebhookStore};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     http::{ApiError, PathId, path_text},
-    state::StoreContext,
+    state::{ApiState, SharedStore},
 };
 
 pub use create::new_webhook_secret;
 use error::WebhookRequestError;
 
 /// How many requests write at once.
-pub(crate) const WRITES: usize = 2;
+const WRITES: usize = 2;
 
-type WebhookContext = StoreContext<dyn WebhookStore>;
+/// What the handlers need.
+pub(crate) struct WebhookContext {
+    api: Arc<ApiState>,
+    store: SharedStore<dyn WebhookStore>,
+    /// Private networks with receivers.
+    allowed: AllowedNetworks,
+}
+
+impl WebhookContext {
+    pub(crate) fn new(api: &Arc<ApiState>, (store, allowed): WebhookParts) -> Self {
+        Self { api: Arc::clone(api), store: api.store(store, WRITES), allowed }
+    }
+}
+
+/// The webhooks of a store, and the private networks with receivers.
+pub(crate) type WebhookParts = (Arc<dyn WebhookStore>, AllowedNetworks);
 
 /// The routes of webhooks.
 pub(crate) fn routes() -> OpenApiRouter<Arc<WebhookContext>> {
@@ -32,6 +48,11 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<WebhookContext>> {
         .routes(routes!(list::get_one, remove::delete))
         .routes(routes!(failed::get))
         .routes(routes!(failed::redeliver))
+        .routes(routes!(change::fields))
+        .routes(routes!(change::rotate))
+        .routes(routes!(change::pause))
+        .routes(routes!(change::resume))
+        .routes(routes!(change::ping))
 }
 
 fn parse_id(path: PathId) -> Result<WebhookId, ApiError> {

@@ -4,7 +4,7 @@ use axum::{Json, extract::State, http::request::Parts};
 use grid_batch_withdrawals::WithdrawalId;
 
 use crate::{
-    http::{ApiError, PathId, SawtoothErrors, parse_path_id},
+    http::{ApiError, PathId, WithdrawalProblems, parse_path_id},
     withdrawals::{QueuedJson, WithdrawalContext, WithdrawalJson},
 };
 
@@ -14,7 +14,7 @@ use crate::{
     params(("id" = String, Path, description = "The withdrawal")),
     responses(
         (status = 200, description = "The withdrawal", body = WithdrawalJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn get(

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    http::{ApiError, PageLimit, Query, SawtoothErrors, parse_states_of},
+    http::{
+        ApiError, PageLimit, Query, WithdrawalProblems, WithdrawalStateFilter, parse_states_of,
+    },
     withdrawals::{QueuedJson, WithdrawalContext, WithdrawalJson},
 };
 
@@ -21,12 +23,15 @@ pub(crate) struct WithdrawalsParams {
     reward_id: Option<String>,
     /// The key of the request
     idempotency_key: Option<String>,
-    /// States, separated by commas; also `open` and `ended`
-    state: Option<String>,
+    /// States; also `open` and `ended`
+    #[param(value_type = Option<Vec<WithdrawalStateFilter>>, inline)]
+    state: Option<Vec<String>>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
     #[param(value_type = Option<usize>)]
     limit: PageLimit,
-    /// The id after which the page starts
+    /// `next` of the page before
+    after: Option<String>,
+    /// The same
     before: Option<String>,
 }
 
@@ -34,6 +39,8 @@ pub(crate) struct WithdrawalsParams {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QueuedPageJson<T> {
     data: Vec<T>,
+    /// The parameter `after` of the next page; null after the last one.
+    next: Option<String>,
     paging: PagingJson,
     link: String,
 }
@@ -51,7 +58,7 @@ struct PagingJson {
     params(WithdrawalsParams),
     responses(
         (status = 200, description = "A page of withdrawals, the newest first", body = QueuedPageJson<WithdrawalJson>),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn get(
@@ -60,7 +67,7 @@ pub(crate) async fn get(
 ) -> Result<Json<QueuedPageJson<WithdrawalJson>>, ApiError> {
     let query = Query::parse(request.uri.query())?;
     let params: WithdrawalsParams = query.params()?;
-    let before = parse_before(params.before.as_deref())?;
+    let before = parse_before(params.after.as_deref().or(params.before.as_deref()))?;
     let position = PagePosition { before, limit: params.limit };
     let filter = parse_filter(&context, params)?;
     read_page(&context, &request, &query, filter, position).await
@@ -91,10 +98,11 @@ pub(crate) async fn read_page<J: QueuedJson>(
         context.store.read(move |store| store.withdrawals(&filter, before.as_ref(), limit.0 + 1));
     let (mut page, links) = (read.await?, context.api.links(request));
     let last = limit.cut(&mut page).map(|details| details.withdrawal.id);
-    let next = last.map(|last| links.next_page(query, last));
+    let paging = PagingJson { limit: limit.0, next: last.map(|last| links.next_page(query, last)) };
+    let next = last.map(|last| last.to_string());
     let data = page.iter().filter_map(|details| J::of(details, context, &links)).collect();
     let link = links.own();
-    Ok(Json(QueuedPageJson { data, paging: PagingJson { limit: limit.0, next }, link }))
+    Ok(Json(QueuedPageJson { data, next, paging, link }))
 }
 
 fn parse_filter(
@@ -107,16 +115,20 @@ fn parse_filter(
         reward_id: params.reward_id.as_deref().map(str::parse).transpose()?,
         beneficiary: beneficiary.transpose()?,
         idempotency_key: params.idempotency_key,
-        states: parse_states::<WithdrawalJson>(params.state.as_deref())?,
+        states: parse_states::<WithdrawalJson>(params.state.as_deref().unwrap_or_default())?,
         ..WithdrawalFilter::default()
     })
 }
 
 /// The states in the parameter `state`, by the names that they have for this kind.
 pub(crate) fn parse_states<J: QueuedJson>(
-    text: Option<&str>,
+    names: &[String],
 ) -> Result<BTreeSet<WithdrawalState>, ApiError> {
-    let Some(text) = text else { return Ok(BTreeSet::new()) };
     let name = |state| J::KIND.state_name(state);
-    parse_states_of(text, WithdrawalState::ALL, name, WithdrawalState::has_ended)
+    parse_states_of(
+        names.iter().map(String::as_str),
+        WithdrawalState::ALL,
+        name,
+        WithdrawalState::has_ended,
+    )
 }

@@ -11,7 +11,7 @@ use grid_batch_withdrawals::{
 };
 
 use crate::{
-    http::{ApiError, PathId, SawtoothErrors, parse_path_id},
+    http::{ApiError, PathId, WithdrawalProblems, parse_path_id},
     state::ActionRequest,
     withdrawals::{Queued, QueuedJson, WithdrawalContext, WithdrawalJson, WithdrawalRequestError},
 };
@@ -26,7 +26,7 @@ pub(crate) type OperationAnswer<J> = Result<(StatusCode, Json<J>), ApiError>;
     request_body(content = ActionRequest),
     responses(
         (status = 200, description = "The withdrawal", body = WithdrawalJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn retry(
@@ -44,7 +44,7 @@ pub(crate) async fn retry(
     request_body(content = ActionRequest),
     responses(
         (status = 202, description = "The withdrawal", body = WithdrawalJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn cancel(

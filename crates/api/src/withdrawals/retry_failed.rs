@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, PageLimit, SawtoothErrors, Time, json_types},
+    http::{ApiError, PageLimit, Time, WithdrawalProblems, json_types},
     state::StoredCallback,
     withdrawals::{Queued, WithdrawalContext},
 };
@@ -75,7 +75,7 @@ pub(crate) struct RetryRequest {
     request_body(content = RetryRequest, content_type = "application/json"),
     responses(
         (status = 200, description = "What is scheduled again, or would be", body = RetriedJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn post(

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, SawtoothErrors, read_trace},
+    http::{ApiError, WithdrawalProblems, read_trace},
     rate_limits::LimitError,
     withdrawals::{
         Queued, QueuedJson, WithdrawalContext, WithdrawalJson, WithdrawalRequestError,
@@ -48,7 +48,7 @@ pub(crate) struct ScheduleRequest {
     request_body(content = ScheduleRequest, content_type = "application/json"),
     responses(
         (status = 201, description = "The withdrawal", body = WithdrawalJson),
-        SawtoothErrors,
+        WithdrawalProblems,
     ),
 )]
 pub(crate) async fn post(

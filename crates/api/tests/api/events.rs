@@ -79,7 +79,7 @@ fn invalid_requests_are_refused() {
     for (query, code) in [
         ("limit=0", 1023),
         ("limit=1001", 1023),
-        ("kind=ended", 1023),
+        ("kind=finished", 1023),
         ("wait=yes", 1023),
         ("after=", 1080),
         ("after=%20", 1080),

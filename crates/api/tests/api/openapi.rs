@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use grid_batch_api::{ApiBuilder, openapi_json};
+use grid_batch_core::webhooks::AllowedNetworks;
 use grid_batch_withdrawals::mocks::MockCallRules;
 use serde_json::{Value, json};
 
@@ -28,15 +29,20 @@ fn is_missing(response: &Response) -> bool {
     matches!(code, Some(1001 | 1002 | 1020))
 }
 
-#[test]
-fn every_described_operation_is_served() {
-    let everything = TestServer::with(|builder, store| {
-        let builder = builder.with_events(store.clone()).with_webhooks(store.clone());
+fn everything() -> TestServer {
+    TestServer::with(|builder, store| {
+        let builder = builder
+            .with_events(store.clone())
+            .with_webhooks(store.clone(), AllowedNetworks::default());
         let builder = builder.with_tokens(store.clone());
         builder.with_operators(store.clone(), || None)
-    });
+    })
+}
+
+#[test]
+fn every_described_operation_is_served() {
     let with_calls = |builder: ApiBuilder| builder.with_calls(Arc::new(MockCallRules::new()));
-    let servers = [everything, server_with_pools_and(with_calls)];
+    let servers = [everything(), server_with_pools_and(with_calls)];
     let document: Value = serde_json::from_str(&openapi_json()).unwrap();
     let operations = operations(&document);
     assert!(operations.len() >= 15, "{operations:?}");
@@ -51,6 +57,33 @@ fn every_described_operation_is_served() {
         let answer = |server: &TestServer| server.client().request(&method, &url, &[], b"");
         assert!(servers.iter().any(|server| !is_missing(&answer(server))), "{method} {path}");
     }
+}
+
+/// A value that no parameter with a type or a list of values accepts.
+const NONE: &str = "abc";
+
+#[test]
+fn every_parameter_of_our_own_interface_is_checked() {
+    let server = everything();
+    let document: Value = serde_json::from_str(&openapi_json()).unwrap();
+    let mut checked = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let served = path.starts_with("/v1/") && !path.contains("transactions");
+        let parameters = operations["get"]["parameters"].as_array().into_iter().flatten();
+        let typed = parameters.filter(|it| it["in"] == "query").filter(|parameter| {
+            let schema = &parameter["schema"];
+            schema["type"] != "string" || schema.get("enum").is_some()
+        });
+        for name in typed.filter(|_| served).map(|it| it["name"].as_str().unwrap()) {
+            let url = format!("{}?{name}={NONE}", path.replace("{id}", "00"));
+            let response = server.get(&url);
+            assert_eq!(response.error(), (400, 1023), "{url}");
+            let unknown = server.get(&format!("{}?{NONE}=1", path.replace("{id}", "00")));
+            assert_eq!(unknown.error(), (400, 1007), "{path}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 15, "only {checked}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use grid_batch_api::ApiBuilder;
 use grid_batch_core::events::{EventFilter, EventKind};
 use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore, MockWebhookStore};
 use grid_batch_core::webhooks::{
-    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, Webhook, WebhookId,
-    WebhookStore,
+    AllowedNetworks, DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message,
+    Webhook, WebhookId, WebhookStore,
 };
 use grid_batch_core::{BatchError, Timestamp};
 use serde_json::{Value, json};
@@ -19,7 +19,9 @@ use crate::{
 };
 
 fn server() -> TestServer {
-    TestServer::with(|builder, store| builder.with_webhooks(store.clone()))
+    TestServer::with(|builder, store| {
+        builder.with_webhooks(store.clone(), AllowedNetworks::default())
+    })
 }
 
 fn create(client: &mut Client, body: &Value) -> Response {
@@ -86,9 +88,86 @@ fn secrets_differ_and_are_those_that_are_stored() {
     let secrets = [created(&server), created(&server)].map(|webhook| webhook["secret"].clone());
     assert_ne!(secrets[0], secrets[1]);
     let stored = server.store.due_webhooks().unwrap();
-    let text = |due: &DueWebhook| format!("whsec_{}", BASE64_STANDARD.encode(due.secret.expose()));
+    let text =
+        |due: &DueWebhook| format!("whsec_{}", BASE64_STANDARD.encode(due.secrets[0].expose()));
     let stored: Vec<String> = stored.iter().map(text).collect();
     assert_eq!(json!(stored), json!(secrets));
+}
+
+/// Does something to a webhook.
+fn act(server: &TestServer, webhook: &Value, verb: &str, fields: &Value) -> Response {
+    let path = format!("/v1/webhooks/{}/{verb}", webhook["id"].as_str().unwrap());
+    let mut body = fields.clone();
+    body["reason"] = "a test".into();
+    let headers = ["content-type: application/json"];
+    server.client().request("POST", &path, &headers, body.to_string().as_bytes())
+}
+
+#[test]
+fn webhook_is_changed_paused_and_resumed() {
+    let server = server();
+    let webhook = created(&server);
+    let fields = json!({ "url": "https://example.org/", "kinds": ["ended"], "services": ["a::b"] });
+    let changed = act(&server, &webhook, "change", &fields).json();
+    for (name, value) in fields.as_object().unwrap() {
+        assert_eq!(&changed[name], value);
+    }
+    assert_eq!(
+        act(&server, &webhook, "change", &json!({ "kinds": [] })).json()["kinds"],
+        json!([])
+    );
+    for refused in [
+        json!({ "url": "http://10.0.0.1/" }),
+        json!({ "kinds": ["finished"] }),
+        json!({ "kinds": null, "more": 1 }),
+    ] {
+        assert_eq!(act(&server, &webhook, "change", &refused).status, 400, "{refused}");
+    }
+    assert!(act(&server, &webhook, "pause", &json!({})).json()["paused_at"].is_string());
+    assert!(server.store.due_webhooks().unwrap().is_empty());
+    let dry_run = act(&server, &webhook, "resume", &json!({ "dry_run": true }));
+    assert_eq!(dry_run.json()["paused_at"], Value::Null);
+    assert!(server.store.due_webhooks().unwrap().is_empty());
+    assert_eq!(act(&server, &webhook, "resume", &json!({})).json()["paused_at"], Value::Null);
+    assert_eq!(server.store.due_webhooks().unwrap().len(), 1);
+    for verb in ["change", "rotate", "pause", "resume", "ping"] {
+        let unknown = act(&server, &json!({ "id": "999" }), verb, &json!({}));
+        assert_eq!(unknown.error(), (404, 1084), "{verb}");
+    }
+}
+
+#[test]
+fn secret_is_rotated_and_the_one_before_kept() {
+    let server = server();
+    let webhook = created(&server);
+    let dry_run = json!({ "dry_run": true });
+    assert_eq!(act(&server, &webhook, "rotate", &dry_run).json()["secret"], Value::Null);
+    let rotated = act(&server, &webhook, "rotate", &json!({ "keep_seconds": 3600 })).json();
+    assert!(rotated["previous_secret_until"].is_string());
+    let due = server.store.due_webhooks().unwrap().remove(0);
+    let secrets: Vec<String> = due
+        .secrets
+        .iter()
+        .map(|secret| format!("whsec_{}", BASE64_STANDARD.encode(secret.expose())))
+        .collect();
+    assert_eq!(json!(secrets), json!([rotated["secret"], webhook["secret"]]));
+    act(&server, &webhook, "rotate", &json!({ "keep_seconds": 0 }));
+    assert_eq!(server.store.due_webhooks().unwrap()[0].secrets.len(), 1);
+    let too_long = json!({ "keep_seconds": 31 * 24 * 3600 });
+    assert_eq!(act(&server, &webhook, "rotate", &too_long).error(), (400, 1023));
+}
+
+#[test]
+fn ping_is_listed_until_it_is_delivered() {
+    let server = server();
+    let webhook = created(&server);
+    let response = act(&server, &webhook, "ping", &json!({}));
+    assert_eq!(response.status, 202);
+    let failed =
+        server.get(&format!("/v1/webhooks/{}/failed", webhook["id"].as_str().unwrap())).json();
+    let listed = &failed["data"][0];
+    assert_eq!(listed["message_id"], response.json()["message_id"]);
+    assert_eq!((&listed["body"]["type"], &listed["again"]), (&json!("webhook.ping"), &json!(true)));
 }
 
 #[test]
@@ -99,9 +178,11 @@ fn invalid_requests_are_refused() {
         (json!({ "url": 5 }), 1023),
         (json!({ "url": "example.com/events" }), 1023),
         (json!({ "url": "ftp://example.com/events" }), 1023),
+        (json!({ "url": "http://127.0.0.1/events" }), 1023),
+        (json!({ "url": "http://[fd00::1]/events" }), 1023),
         (json!({ "url": "https://me:secret@example.com/events" }), 1023),
         (json!({ "url": format!("https://example.com/{}", "x".repeat(2_048)) }), 1023),
-        (json!({ "url": "https://example.com/", "kinds": ["ended"] }), 1023),
+        (json!({ "url": "https://example.com/", "kinds": ["finished"] }), 1023),
         (json!({ "url": "https://example.com/", "kinds": "status" }), 1023),
         (json!({ "url": "https://example.com/", "services": [5] }), 1023),
         (json!({ "url": "https://example.com/", "services": vec!["a::b"; 101] }), 1023),
@@ -174,7 +255,9 @@ fn failed_messages_are_listed_and_sent_again() {
 fn over(store: MockWebhookStore) -> Client {
     let builder =
         ApiBuilder::new(Arc::new(MockIntakeStore::new()), Arc::new(MockBatchQueryStore::new()));
-    let builder = builder.with_allowed_hosts(test_hosts()).with_webhooks(Arc::new(store));
+    let builder = builder
+        .with_allowed_hosts(test_hosts())
+        .with_webhooks(Arc::new(store), AllowedNetworks::default());
     let (api, address) = serve(builder);
     // It serves until the test ends.
     std::mem::forget(api);
@@ -197,6 +280,8 @@ fn state_of_a_webhook_is_shown() {
         next_try_at: Some(at(2)),
         last_error: Some("refused".to_owned()),
         disabled_at: Some(at(3)),
+        paused_at: Some(at(5)),
+        previous_secret_until: Some(at(6)),
         missed_at: Some(at(4)),
         failed: 9,
     };
@@ -212,6 +297,8 @@ fn state_of_a_webhook_is_shown() {
         "next_try_at": "1970-01-01T00:00:00.000002Z",
         "last_error": "refused",
         "disabled_at": "1970-01-01T00:00:00.000003Z",
+        "paused_at": "1970-01-01T00:00:00.000005Z",
+        "previous_secret_until": "1970-01-01T00:00:00.000006Z",
         "missed_at": "1970-01-01T00:00:00.000004Z",
         "failed": 9,
     });

@@ -265,7 +265,7 @@ mod tests {
             *commands.entry(name_and_help(option)).or_default() += 1;
         }
         commands.retain(|(name, _), commands| *commands > 2 && !name.is_empty());
-        let mut page = "# Commands\n\nThe help of all commands but `serve` and `config`, whose flags are the \
+        let mut page = "# Commands\n\nThe help of all `grid-batch COMMAND` but `serve` and `config`, whose flags are the \
             [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n\n\
             ## Options of many commands\n\n"
             .to_owned();
@@ -282,10 +282,11 @@ mod tests {
         }
         for (name, mut command) in sections {
             let heading = "#".repeat(name.split(' ').count());
+            let heading = format!("{heading} {}", name.trim_start_matches("grid-batch "));
             if command.has_subcommands() {
                 // Each has a section of its own.
                 let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-                page.push_str(&format!("\n{heading} {name}\n\n{about}.\n"));
+                page.push_str(&format!("\n{heading}\n\n{about}.\n"));
                 continue;
             }
             let options = shown(&command).filter(|it| commands.contains_key(&name_and_help(it)));
@@ -296,7 +297,8 @@ mod tests {
             }
             let help = command.bin_name(&name).term_width(100).render_long_help().to_string();
             let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-            page.push_str(&format!("\n{heading} {name}\n\n```text\n{}\n```\n", help.trim()));
+            let help = short_usage(&help, &name, &command);
+            page.push_str(&format!("\n{heading}\n\n```text\n{}\n```\n", help.trim()));
             let names: Vec<&str> = options.iter().map(|(_, name)| name.as_str()).collect();
             let names = names.iter().filter(|name| **name != "help" && !is_with(name, &names));
             let names: Vec<_> = names.map(|name| format!("`--{name}`")).collect();
@@ -305,6 +307,16 @@ mod tests {
             }
         }
         page
+    }
+
+    /// The usage without what the heading and the rest of the section say.
+    #[cfg(feature = "evm")]
+    fn short_usage(help: &str, name: &str, command: &clap::Command) -> String {
+        let arguments: String = command.get_positionals().map(|it| format!(" {it}")).collect();
+        let help = help.replace(&format!("Usage: {name}"), "Usage:");
+        let help = help.replace("Usage: [OPTIONS]", "Usage:");
+        let help = format!("{}\n", help.replace("Usage: --reason <TEXT>", "Usage:"));
+        help.replace(&format!("\nUsage:{arguments}\n"), "\n").replace("\nUsage:\n", "\n")
     }
 
     /// Options that every command has which has the first one.

@@ -10,7 +10,7 @@ async function main([baseUrl, file]: string[]): Promise<void> {
   const id = submitted.data.data[0].id;
   const read = async () => (await getBatch({ path: { id }, throwOnError: true })).data.state;
   while ((await read()) !== "committed") await new Promise((resolve) => setTimeout(resolve, 50));
-  const listed = await listBatches({ query: { state: "committed" }, throwOnError: true });
+  const listed = await listBatches({ query: { state: ["committed", "invalid"] }, throwOnError: true });
   const found = listed.data.data.find((batch) => batch.id === id);
   console.log(`${found?.state} ${new Date(found?.stored_at ?? "").getFullYear()}`);
 }

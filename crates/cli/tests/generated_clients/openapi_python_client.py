@@ -6,7 +6,7 @@ from io import BytesIO
 
 from generated import Client
 from generated.api.batches import get_batch, list_batches, submit_own_batches
-from generated.models import AcceptedListJson, BatchStateName
+from generated.models import AcceptedListJson, BatchStateName, ListBatchesStateItem
 from generated.types import File
 
 url, file = sys.argv[1:]
@@ -18,6 +18,7 @@ assert isinstance(submitted, AcceptedListJson), submitted
 batch_id = submitted.data[0].id
 while get_batch.sync(batch_id, client=client).state != BatchStateName.COMMITTED:
     time.sleep(0.05)
-listed = list_batches.sync(client=client, state="committed")
+states = [ListBatchesStateItem.COMMITTED, ListBatchesStateItem.INVALID]
+listed = list_batches.sync(client=client, state=states)
 found = next(batch for batch in listed.data if batch.id == batch_id)
 print(found.state, found.stored_at.year)

@@ -19,7 +19,7 @@ async function main([baseUrl, file]: string[]): Promise<void> {
     return batch.data.state;
   };
   while ((await read()) !== "committed") await new Promise((resolve) => setTimeout(resolve, 50));
-  const listed = await client.GET("/v1/batches", { params: { query: { state: "committed" } } });
+  const listed = await client.GET("/v1/batches", { params: { query: { state: ["committed", "invalid"] } } });
   if (listed.error) throw new Error(listed.error.detail);
   const found = listed.data.data.find((batch) => batch.id === id);
   console.log(`${found?.state} ${new Date(found?.stored_at ?? "").getFullYear()}`);

@@ -9,6 +9,7 @@ mod backups;
 mod batches_of_others;
 mod busy_connections;
 mod client_commands;
+mod client_packages;
 mod command_line;
 mod commands_over_http;
 mod commands_without_server;

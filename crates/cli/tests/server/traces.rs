@@ -20,7 +20,7 @@ use opentelemetry_proto::tonic::{
     trace::v1::Span,
 };
 use prost::Message;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{BatchHarness, BatchServer};
 
@@ -219,7 +219,8 @@ fn trace_of_a_request_reaches_nodes_webhooks_and_the_collector() {
     let url = tunnel.url();
     let flags = [("--requests-options", "webhooks=private:127.0.0.1"), ("--ledger-urls", &url)];
     let server = collector.serve(&harness, &flags);
-    run(&harness, &["webhooks", "create", &receiver.url(), "--reason", "a test"]);
+    let webhook = json!({ "url": receiver.url(), "reason": "a test" });
+    assert_eq!(server.post_json("/v1/webhooks", &webhook).status, 201);
     let batches = signed_batches(&harness.services, 3);
     server.submit(&batches[..1]);
     post(&server, &batches[1], NOT_SAMPLED);

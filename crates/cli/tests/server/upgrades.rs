@@ -40,7 +40,11 @@ const EARLIER_RECORD: &str = "__diesel_schema_migrations";
 /// The number of the batch that one batch depends on, and which is submitted after the upgrade.
 const MISSING: usize = 50;
 
-const FLAGS: &[(&str, &str)] = &[("--claims-idle-expiry", "3s"), ("--claims-full-expiry", "8s")];
+const FLAGS: &[(&str, &str)] = &[
+    ("--requests-options", "webhooks=private:127.0.0.1"),
+    ("--claims-idle-expiry", "3s"),
+    ("--claims-full-expiry", "8s"),
+];
 const PARALLEL: &[(&str, &str)] = &[("--services-strategy", "parallel")];
 
 /// How the batches of a recorded database are scheduled.

@@ -22,13 +22,17 @@ fn told(message: &ReceivedMessage) -> (String, String, String) {
 
 /// A command, with a reason if it changes something.
 fn with_reason<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
-    let changes = ["create", "remove", "redeliver"].contains(&arguments[0]);
+    let changes = !["list", "failed"].contains(&arguments[0]);
     let reason: &[&str] = if changes { &["--reason", "a test"] } else { &[] };
     [&["webhooks"], arguments, reason].concat()
 }
 
+/// The same setting as [`ALLOWED`].
+const ALLOWED_TO_COMMANDS: &[(&str, &str)] =
+    &[("GRID_BATCH_REQUESTS_OPTIONS", "webhooks=private:127.0.0.1")];
+
 fn run(harness: &BatchHarness, arguments: &[&str]) -> ProcessOutput {
-    let output = harness.run_command(&with_reason(arguments));
+    let output = harness.run_command_with(&with_reason(arguments), ALLOWED_TO_COMMANDS);
     assert_eq!(output.exit_code, Some(0), "{output:?}");
     output
 }
@@ -103,6 +107,9 @@ fn webhooks_are_created_and_removed_over_http_and_by_commands() {
         (&["redeliver", "999"], "there is no such webhook"),
         (&["redeliver", "2", "--failed", "7"], "there is no such failed message"),
         (&["create", "https://me:pass-word@example.com/"], "without a user name"),
+        (&["create", "http://127.0.0.1:9/pass-word"], "private address"),
+        (&["change", "2", "--to", "http://[::1]/pass-word"], "private address"),
+        (&["ping", "999"], "there is no such webhook"),
     ] {
         let output = harness.run_command(&with_reason(arguments));
         assert_eq!(output.exit_code, Some(1), "{output:?}");
@@ -134,5 +141,56 @@ fn commands_of_webhooks_use_a_running_server() {
     let unknown = run(&["remove", id]);
     assert!(unknown.exit_code == Some(1) && unknown.stderr.contains("1084"), "{unknown:?}");
     assert_eq!(run(&["list"]).stdout, "0 webhooks\n");
+    server.stop();
+}
+
+/// The next message, which is about the end of a batch.
+fn next_end(receiver: &WebhookReceiver) -> String {
+    let message = receiver.next();
+    let body: Value = serde_json::from_str(&message.body).unwrap();
+    assert_eq!(
+        (&body["type"], &body["data"]["state"]),
+        (&json!("batch.ended"), &json!("committed"))
+    );
+    body["data"]["batch_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn receiver_of_ends_is_tested_paused_and_gets_nothing_else() {
+    let harness = BatchHarness::sawtooth();
+    let receiver = WebhookReceiver::start(&["500 No"]);
+    let server = harness.serve_with(ALLOWED);
+    let created = run_json(&harness, &["create", &receiver.url(), "--kind", "ended"]);
+    let id = created["id"].as_str().unwrap();
+    let refused = harness.run_command(&with_reason(&["ping", id]));
+    assert_eq!(refused.exit_code, Some(1), "{refused:?}");
+    assert!(refused.error_message().contains("status 500"), "{refused:?}");
+    assert!(receiver.next().id.starts_with("ping_"));
+    let accepted = run(&harness, &["ping", id]).stdout;
+    let ping = receiver.next();
+    assert_eq!(accepted, format!("the receiver has accepted {}\n", ping.id));
+    assert!(ping.body.contains("webhook.ping"), "{ping:?}");
+
+    let batches = signed_batches(&harness.services, 3);
+    server.submit(&batches[..1]);
+    assert_eq!(next_end(&receiver), batches[0].batch_id.to_string());
+    run(&harness, &["pause", id]);
+    server.submit(&batches[1..2]);
+    harness.wait_until_all_committed(&batches[..2]);
+    assert!(run(&harness, &["list"]).stdout.contains("paused "));
+    assert!(receiver.is_unused());
+    let waiting = harness.run_command(&with_reason(&["ping", id, "--timeout", "1ms"]));
+    assert!(waiting.error_message().contains("was not sent in time"), "{waiting:?}");
+    run(&harness, &["resume", id]);
+    assert_eq!(next_end(&receiver), batches[1].batch_id.to_string());
+    assert!(receiver.next().body.contains("webhook.ping"));
+
+    let rotated = run_json(&harness, &["rotate", id, "--keep", "1h"]);
+    assert_ne!(rotated["secret"], created["secret"]);
+    server.submit(&batches[2..]);
+    let signature = receiver.next().signature;
+    assert_eq!(signature.split(' ').count(), 2, "{signature}");
+    let changed = run_json(&harness, &["change", id, "--service", "global", "--all-kinds"]);
+    assert_eq!((&changed["services"], &changed["kinds"]), (&json!(["global"]), &json!([])));
     server.stop();
 }

@@ -36,6 +36,9 @@ pub enum EventKind {
     DependencyInvalid,
     /// It had ended as invalid, and the ledger later reported it as committed.
     CommittedAfterInvalid,
+    /// It ended. A reader that selects this kind gets it in the place of the kind with which the batch ended; it is not
+    /// stored.
+    Ended,
 }
 
 /// A text that is not an [`EventKind`].
@@ -48,7 +51,7 @@ pub struct EventKindError {
 
 impl EventKind {
     /// Every kind. Stores keep the index in this list, so kinds are only added at the end.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Accepted,
         Self::Submitted,
         Self::Answered,
@@ -62,6 +65,7 @@ impl EventKind {
         Self::Decided,
         Self::DependencyInvalid,
         Self::CommittedAfterInvalid,
+        Self::Ended,
     ];
 
     /// The kind as responses write it.
@@ -80,6 +84,7 @@ impl EventKind {
             Self::Decided => "decided",
             Self::DependencyInvalid => "dependency_invalid",
             Self::CommittedAfterInvalid => "committed_after_invalid",
+            Self::Ended => "ended",
         }
     }
 }
@@ -317,7 +322,7 @@ mod tests {
         for kind in EventKind::ALL {
             assert_eq!(kind.as_str().parse(), Ok(kind));
         }
-        assert!("ended".parse::<EventKind>().is_err());
+        assert!("finished".parse::<EventKind>().is_err());
     }
 
     #[test]

@@ -22,12 +22,13 @@ impl DatabaseInterface {
     pub fn new(config: Config, store: &Store, user: String) -> Result<Self, StartError> {
         let (shared, pauses) = (Arc::new(store.clone()), store.clone());
         let name = config.general.database.to_string();
+        let allowed = config.delivery_options().allowed;
         let maintenance = DatabaseMaintenance { config, store: store.clone() };
         let api = ApiBuilder::new(shared.clone(), shared.clone())
             .with_reads()
             .with_pauses(move |services| Ok(pauses.pauses(services)?))
             .with_events(shared.clone())
-            .with_webhooks(shared.clone())
+            .with_webhooks(shared.clone(), allowed)
             .with_tokens(shared.clone())
             .with_maintenance(Arc::new(maintenance))
             .with_command_user(shared.clone(), user)

@@ -181,7 +181,7 @@ fn configure(base: &Base<'_>, shared: &Shared, health: Health) -> ApiBuilder {
         api = api.with_pass_through(Arc::clone(ledger));
     }
     if config.events.enabled {
-        api = api.with_webhooks(store.clone());
+        api = api.with_webhooks(store.clone(), config.delivery_options().allowed);
     }
     api
 }

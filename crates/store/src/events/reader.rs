@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-use grid_batch_core::events::{EventFilter, EventPage, PositionedEvent};
+use diesel::QueryableByName;
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::events::{EventFilter, EventKind, EventPage, PositionedEvent};
 
 use super::{
     cursor::{Position, Window},
-    rows::{EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow, decode_seqs},
+    rows::{EVENT_COLUMNS, EventRow, GROUP_COLUMNS, GroupRow, code, decode_seqs},
     snapshot::Snapshot,
 };
-use crate::sql::{Connection, Rows, Statement, Store, StoreError, rows::limit};
+use crate::sql::{Connection, Rows, Statement, Store, StoreError, result_row, rows::limit};
 
 /// How many groups are read at once.
 const GROUPS: usize = 100;
@@ -120,11 +122,12 @@ impl<'a, 'c> Reader<'a, 'c> {
             groups.into_iter().map(|group| (group.seq, group.instance)).collect();
         // The first events may fill the page. If they do not, the filter selects few.
         let (mut rest, mut step) = (&named[..], self.count.saturating_mul(2).min(EVENTS));
+        let with_ends = self.filter.kinds.contains(&EventKind::Ended);
         while !rest.is_empty() && self.found.len() < self.count {
             let (part, after) = rest.split_at(step.min(rest.len()));
             (rest, step) = (after, EVENTS);
-            let mut rows = load_events(self.connection, part)?;
-            let ids: Vec<&[u8]> = rows.values().map(|row| row.batch_id.as_slice()).collect();
+            let mut rows = load_events(self.connection, part, with_ends)?;
+            let ids: Vec<&[u8]> = rows.values().map(|row| row.event.batch_id.as_slice()).collect();
             let hooks = self.store.scheduler.hooks();
             let withdrawals = hooks.event_details(self.connection, &ids)?;
             self.examined += part.len();
@@ -133,7 +136,9 @@ impl<'a, 'c> Reader<'a, 'c> {
                     break;
                 }
                 window.read(named);
-                let Some(row) = rows.remove(&(named.group, named.position)) else {
+                let Some(FeedRow { event: row, is_end }) =
+                    rows.remove(&(named.group, named.position))
+                else {
                     if position.seen.is_none() {
                         continue;
                     }
@@ -144,7 +149,10 @@ impl<'a, 'c> Reader<'a, 'c> {
                 }
                 let instance = instances.get(&named.group).cloned().flatten();
                 let withdrawal = withdrawals.get(&row.batch_id).cloned();
-                let event = row.into_event(instance, withdrawal)?;
+                let mut event = row.into_event(instance, withdrawal)?;
+                if is_end {
+                    event.kind = EventKind::Ended;
+                }
                 if self.filter.selects(&event) {
                     let cursor = position.in_window(window).encode()?;
                     self.found.push(PositionedEvent { event, cursor });
@@ -187,14 +195,38 @@ fn name_events(window: &Window, groups: &[GroupRow]) -> Result<Vec<NamedEvent>, 
     Ok(named)
 }
 
+result_row! {
+    struct FeedRow {
+        /// The batch ended with the event, and the reader asked for ends.
+        is_end: bool,
+        #[diesel(embed)]
+        event: EventRow,
+    }
+}
+
+/// The condition that a batch ended with the event: it is the first one with a final state.
+fn is_end() -> String {
+    let ended = BatchState::ALL.into_iter().filter(|state| state.is_terminal());
+    let ended: Vec<_> = ended.map(|state| code(&BatchState::ALL, state).to_string()).collect();
+    let ended = ended.join(", ");
+    format!(
+        "(e.state in ({ended}) and not exists (
+             select 1 from batch_events p
+             where p.batch_seq = e.batch_seq and p.state in ({ended})
+                 and (p.group_seq, p.position) < (e.group_seq, e.position)))"
+    )
+}
+
 fn load_events(
     connection: &mut Connection,
     named: &[NamedEvent],
-) -> Result<HashMap<(i64, i32), EventRow>, StoreError> {
-    let rows: Vec<EventRow> = connection.load_rows(
+    with_ends: bool,
+) -> Result<HashMap<(i64, i32), FeedRow>, StoreError> {
+    let is_end = if with_ends { is_end() } else { "false".to_owned() };
+    let rows: Vec<FeedRow> = connection.load_rows(
         format!(
             "-- load_events
-             select {EVENT_COLUMNS} from {{x}}
+             select {EVENT_COLUMNS}, {is_end} as is_end from {{x}}
              join batch_events e on e.batch_seq = x.batch_seq and e.group_seq = x.group_seq
                  and e.position = x.position
              join batches b on b.seq = e.batch_seq"
@@ -205,7 +237,7 @@ fn load_events(
             .int("position", named.iter().map(|event| event.position))
             .in_chunks(),
     )?;
-    Ok(rows.into_iter().map(|row| ((row.group_seq, row.position), row)).collect())
+    Ok(rows.into_iter().map(|row| ((row.event.group_seq, row.event.position), row)).collect())
 }
 
 /// Late groups, in the order of their numbers. Their numbers were passed before the window, but their transactions had

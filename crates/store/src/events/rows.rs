@@ -69,6 +69,12 @@ fn of_code<T: Copy>(all: &[T], code: i32) -> Result<T, StoreError> {
     value.copied().ok_or_else(|| StoreError::corrupt(format!("an event with the code {code}")))
 }
 
+/// The index of a value in the list of all.
+pub(super) fn code<T: PartialEq>(all: &[T], value: T) -> i32 {
+    let index = all.iter().position(|other| *other == value).unwrap_or_default();
+    i32::try_from(index).unwrap_or_default()
+}
+
 /// The batches of a group of events as one value: the difference of each to the previous one, with seven bits per byte.
 /// The batches of a group are mostly neighbours.
 pub(super) fn encode_seqs(seqs: impl Iterator<Item = i64>) -> Vec<u8> {

@@ -2,7 +2,7 @@ use grid_batch_core::Timestamp;
 use grid_batch_core::batches::BatchState;
 use grid_batch_core::events::EventKind;
 
-use super::rows::encode_seqs;
+use super::rows::{code, encode_seqs};
 use crate::sql::{
     Connection, EventSink, Rows, Statement, StoreError,
     rows::{attempts, storable},
@@ -104,10 +104,4 @@ fn insert_group(
 
 fn storable_detail(text: &str) -> String {
     storable(&text[..text.floor_char_boundary(LONGEST_DETAIL)]).into_owned()
-}
-
-/// The index of a value in the list of all.
-fn code<T: PartialEq>(all: &[T], value: T) -> i32 {
-    let index = all.iter().position(|other| *other == value).unwrap_or_default();
-    i32::try_from(index).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-use grid_batch_core::events::{EventFilter, EventPosition, EventStore};
+use grid_batch_core::events::{EventFilter, EventKind, EventPosition, EventStore};
 use grid_batch_core::{ItemId, ServiceId};
 
 use crate::Store;
@@ -6,6 +6,8 @@ use crate::Store;
 /// Reads the feed from different positions, and the history of a batch.
 pub(super) fn read_events(store: &Store, service: &ServiceId, batch: &ItemId) {
     let filter = EventFilter::default();
+    let ends = EventFilter { kinds: [EventKind::Ended].into(), ..EventFilter::default() };
+    store.events(&EventPosition::Oldest, &ends, 9).unwrap().unwrap();
     let latest = store.events(&EventPosition::Latest, &filter, 9).unwrap().unwrap().next;
     // A position that has seen a few groups, except those of transactions that were running.
     let early = "e1.0.5-3-9-4-7".parse().unwrap();

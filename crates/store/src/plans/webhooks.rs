@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use grid_batch_core::events::EventFilter;
 use grid_batch_core::operators::OperatorRequest;
-use grid_batch_core::webhooks::{DeliveryResult, Message, NewWebhook, WebhookSecret, WebhookStore};
+use grid_batch_core::webhooks::{
+    DeliveryResult, Message, NewWebhook, WebhookChange, WebhookSecret, WebhookStore,
+};
 
 use crate::Store;
 
@@ -45,6 +47,16 @@ pub(super) fn use_webhooks(store: &Store) {
     stored(DeliveryResult::DeliveredAgain(id));
     assert!(store.end_webhook_lease(&lease).unwrap());
     assert_eq!(store.webhooks().unwrap().len(), 1);
+    let (secret, previous_until) = (WebhookSecret::new(vec![2]), store.now());
+    for change in [
+        WebhookChange::Fields { url: None, services: None, kinds: None },
+        WebhookChange::Secret { secret, previous_until },
+        WebhookChange::Pause,
+        WebhookChange::Resume,
+        WebhookChange::Ping(Message { id: "p".to_owned(), body: "{}".to_owned() }),
+    ] {
+        store.change_webhook(webhook, &change, &OperatorRequest::program()).unwrap().unwrap();
+    }
     assert!(store.remove_webhook(webhook, &OperatorRequest::program()).unwrap());
     store.add_trace_export().unwrap();
 }

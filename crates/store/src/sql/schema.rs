@@ -356,6 +356,9 @@ table! {
         last_error -> Nullable<Text>,
         disabled_at -> Nullable<BigInt>,
         missed_at -> Nullable<BigInt>,
+        paused_at -> Nullable<BigInt>,
+        previous_secret -> Nullable<Binary>,
+        previous_secret_until -> Nullable<BigInt>,
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn create(
          insert into webhooks (url, secret, services, kinds, created_at, cursor)
          select ?, ?, ?, ?, ?, ? where (select count(*) from webhooks) < {MOST_WEBHOOKS}
          returning id, url, services, kinds, created_at, attempts, next_try_at, last_error,
-             disabled_at, missed_at, cast(0 as bigint) as failed"
+             disabled_at, missed_at, paused_at, previous_secret_until, cast(0 as bigint) as failed"
     ))
     .text(&webhook.url)
     .bytes(webhook.secret.expose())

@@ -26,7 +26,7 @@ fn filter(services: &str, kinds: &str) -> Result<EventFilter, StoreError> {
 pub(super) const WEBHOOK_COLUMNS: &str =
     "webhooks.id, webhooks.url, webhooks.services, webhooks.kinds, webhooks.created_at,
              webhooks.attempts, webhooks.next_try_at, webhooks.last_error, webhooks.disabled_at,
-             webhooks.missed_at, (
+             webhooks.missed_at, webhooks.paused_at, webhooks.previous_secret_until, (
                  select count(*) from failed_deliveries f where f.webhook_id = webhooks.id) as failed";
 
 result_row! {
@@ -41,6 +41,8 @@ result_row! {
         last_error: Option<String>,
         disabled_at: Option<i64>,
         missed_at: Option<i64>,
+        paused_at: Option<i64>,
+        previous_secret_until: Option<i64>,
         failed: i64,
     }
 }
@@ -58,6 +60,8 @@ impl WebhookRow {
             last_error: self.last_error,
             disabled_at: self.disabled_at.map(Timestamp::from_micros),
             missed_at: self.missed_at.map(Timestamp::from_micros),
+            paused_at: self.paused_at.map(Timestamp::from_micros),
+            previous_secret_until: self.previous_secret_until.map(Timestamp::from_micros),
             failed: self.failed.unsigned_abs(),
         })
     }
@@ -66,7 +70,8 @@ impl WebhookRow {
 /// The columns of a [`DueRow`].
 pub(super) const DUE_COLUMNS: &str =
     "webhooks.id, webhooks.url, webhooks.secret, webhooks.services, webhooks.kinds, webhooks.cursor,
-             webhooks.attempts, webhooks.lease, exists (
+             webhooks.attempts, webhooks.lease, webhooks.previous_secret, webhooks.previous_secret_until,
+             exists (
                  select 1 from failed_deliveries f where f.webhook_id = webhooks.id and f.again)
              as has_failed_again";
 
@@ -80,17 +85,21 @@ result_row! {
         cursor: String,
         attempts: i32,
         lease: i64,
+        previous_secret: Option<Vec<u8>>,
+        previous_secret_until: Option<i64>,
         has_failed_again: bool,
     }
 }
 
 impl DueRow {
-    pub(super) fn read(self) -> Result<DueWebhook, StoreError> {
+    pub(super) fn read(self, now: i64) -> Result<DueWebhook, StoreError> {
+        let is_kept = self.previous_secret_until.is_some_and(|until| now < until);
+        let secrets = [Some(self.secret), self.previous_secret.filter(|_| is_kept)];
         Ok(DueWebhook {
             id: WebhookId(self.id),
             filter: filter(&self.services, &self.kinds)?,
             url: self.url,
-            secret: WebhookSecret::new(self.secret),
+            secrets: secrets.into_iter().flatten().map(WebhookSecret::new).collect(),
             cursor: self.cursor.parse().map_err(StoreError::corrupt)?,
             attempts: self.attempts.unsigned_abs(),
             lease: self.lease,

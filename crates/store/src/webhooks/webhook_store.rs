@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use grid_batch_core::operators::OperatorRequest;
 use grid_batch_core::webhooks::{
-    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, NewWebhook, Webhook, WebhookId,
-    WebhookLease, WebhookStore,
+    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, NewWebhook, Webhook,
+    WebhookChange, WebhookId, WebhookLease, WebhookStore,
 };
 use grid_batch_core::{BatchResult, Timestamp};
 
 use super::{
-    changes, failed, result,
+    change, changes, failed, result,
     rows::{DUE_COLUMNS, DueRow, WEBHOOK_COLUMNS, WebhookRow},
 };
 use crate::sql::{Statement, Store, StoreError};
@@ -35,6 +35,15 @@ impl WebhookStore for Store {
         ));
         let rows: Vec<WebhookRow> = self.pools.read()?.load(&statement)?;
         Ok(rows.into_iter().map(WebhookRow::read).collect::<Result<_, StoreError>>()?)
+    }
+
+    fn change_webhook(
+        &self,
+        id: WebhookId,
+        change: &WebhookChange,
+        request: &OperatorRequest,
+    ) -> BatchResult<Option<Webhook>> {
+        Ok(change::change(self, id, change, request)?)
     }
 
     fn remove_webhook(&self, id: WebhookId, request: &OperatorRequest) -> BatchResult<bool> {
@@ -64,14 +73,14 @@ impl WebhookStore for Store {
         let statement = Statement::new(format!(
             "-- due_webhooks
              select {DUE_COLUMNS} from webhooks
-             where webhooks.disabled_at is null and webhooks.leased_until <= ?
-                 and webhooks.next_try_at <= ?
+             where webhooks.disabled_at is null and webhooks.paused_at is null
+                 and webhooks.leased_until <= ? and webhooks.next_try_at <= ?
              order by webhooks.id"
         ))
         .long(now)
         .long(now);
         let rows: Vec<DueRow> = self.pools.read()?.load(&statement)?;
-        Ok(rows.into_iter().map(DueRow::read).collect::<Result<_, StoreError>>()?)
+        Ok(rows.into_iter().map(|row| row.read(now)).collect::<Result<_, StoreError>>()?)
     }
 
     /// Returns no lease if another instance was faster.

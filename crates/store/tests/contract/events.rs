@@ -38,6 +38,7 @@ on_both! {
     change_that_changes_nothing_is_no_event,
     pages_of_any_size_give_the_same_events,
     filtered_page_goes_past_other_events,
+    end_of_a_batch_is_read_once_and_only_if_selected,
     latest_position_is_after_all_events,
     removed_batches_take_their_events_along,
     cursor_before_removed_events_is_gone,
@@ -255,6 +256,32 @@ fn filtered_page_goes_past_other_events(db: &Database) {
     assert_eq!(kinds, [EventKind::Answered, EventKind::Status].repeat(4));
     assert!(events.iter().all(|event| event.service_id == service("a::c")));
     assert!(after(&store, &cursor).0.is_empty(), "everything was read");
+}
+
+/// Decided by an operator as a change, and an event after the end.
+fn end_of_a_batch_is_read_once_and_only_if_selected(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1), batch("a::b", 2)]);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Rejected);
+    store.status(&taken, LedgerStatus::Committed);
+    let taken = store.take_one("a::b");
+    store.outcome(&taken, Outcome::Accepted);
+    store.status(&taken, LedgerStatus::Committed);
+    let read = |kinds: &[EventKind], limit| {
+        let filter =
+            EventFilter { kinds: kinds.iter().copied().collect(), ..EventFilter::default() };
+        told(&read_from(&store, EventPosition::Oldest, &filter, limit).0)
+    };
+    let first = (EventKind::Ended, BatchState::Invalid, 1);
+    let second = (EventKind::Ended, BatchState::Committed, 1);
+    for limit in [1, 9] {
+        assert_eq!(read(&[EventKind::Ended], limit), [first, second]);
+    }
+    let late = (EventKind::CommittedAfterInvalid, BatchState::Invalid, 1);
+    let selected = [EventKind::Ended, EventKind::Answered, EventKind::CommittedAfterInvalid];
+    assert_eq!(read(&selected, 9), [first, late, second]);
+    assert!(all(&store).iter().all(|event| event.kind != EventKind::Ended));
 }
 
 fn latest_position_is_after_all_events(db: &Database) {

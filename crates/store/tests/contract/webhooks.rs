@@ -6,7 +6,7 @@ use grid_batch_core::Timestamp;
 use grid_batch_core::events::{EventCursor, EventFilter, EventKind, EventPosition, EventStore};
 use grid_batch_core::webhooks::{
     DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook,
-    TRACE_EXPORT, Webhook, WebhookId, WebhookLease, WebhookSecret, WebhookStore,
+    TRACE_EXPORT, Webhook, WebhookChange, WebhookId, WebhookLease, WebhookSecret, WebhookStore,
     trace_export_filter,
 };
 use grid_batch_store::Store;
@@ -16,6 +16,11 @@ use crate::fixture::{Database, StoreExt, batch, by_program, on_both, service};
 on_both! {
     webhook_is_stored_and_removed,
     webhook_begins_with_later_events,
+    changed_webhook_has_other_fields_and_ends_its_delivery,
+    secret_before_is_used_until_its_end,
+    paused_webhook_waits_until_it_is_resumed,
+    ping_is_a_message_to_send,
+    export_of_traces_is_only_paused,
     webhooks_are_limited_in_number,
     export_of_traces_is_stored_once,
     one_instance_at_a_time_has_a_webhook,
@@ -109,17 +114,95 @@ fn webhook_is_stored_and_removed(db: &Database) {
         next_try_at: None,
         last_error: None,
         disabled_at: None,
+        paused_at: None,
+        previous_secret_until: None,
         missed_at: None,
         failed: 0,
     };
     assert_eq!(webhook, expected);
     assert_eq!(store.webhooks().unwrap(), [expected]);
     let due = due(&store).unwrap();
-    assert_eq!((due.secret.expose(), due.filter), (&[1, 0, 255][..], filter));
+    assert_eq!((secrets(&due), due.filter), (vec![vec![1, 0, 255]], filter));
     assert!(store.remove_webhook(webhook.id, &by_program()).unwrap());
     assert!(!store.remove_webhook(webhook.id, &by_program()).unwrap());
     assert!(store.webhooks().unwrap().is_empty());
     assert_ne!(create(&store).id, webhook.id, "an id is not used again");
+}
+
+fn secrets(due: &DueWebhook) -> Vec<Vec<u8>> {
+    due.secrets.iter().map(|secret| secret.expose().to_vec()).collect()
+}
+
+fn change(store: &Store, id: WebhookId, change: &WebhookChange) -> Webhook {
+    store.change_webhook(id, change, &by_program()).unwrap().unwrap()
+}
+
+fn changed_webhook_has_other_fields_and_ends_its_delivery(db: &Database) {
+    let store = db.open();
+    let webhook = create(&store);
+    let lease = take(&store);
+    let kinds = BTreeSet::from([EventKind::Ended]);
+    let fields = WebhookChange::Fields { url: None, services: None, kinds: Some(kinds.clone()) };
+    let filter = EventFilter { kinds, ..EventFilter::default() };
+    let expected = Webhook { filter: filter.clone(), ..webhook };
+    assert_eq!(change(&store, expected.id, &fields), expected);
+    assert!(!store.delivered(&lease, &delivered("e9")).unwrap(), "it has the former filter");
+    assert_eq!(due(&store).unwrap().filter, filter);
+    let services = BTreeSet::from([service("a::b")]);
+    let url = "https://example.org/".to_owned();
+    let fields = WebhookChange::Fields {
+        url: Some(url.clone()),
+        services: Some(services.clone()),
+        kinds: Some(BTreeSet::new()),
+    };
+    let filter = EventFilter { services, kinds: BTreeSet::new() };
+    assert_eq!(change(&store, expected.id, &fields), Webhook { url, filter, ..expected });
+    let unknown = store.change_webhook(WebhookId(999), &WebhookChange::Pause, &by_program());
+    assert_eq!(unknown.unwrap(), None);
+}
+
+fn secret_before_is_used_until_its_end(db: &Database) {
+    let store = db.open();
+    let id = create(&store).id;
+    let previous_until = store.now().plus(Duration::from_secs(60));
+    let rotate = WebhookChange::Secret { secret: WebhookSecret::new(vec![2]), previous_until };
+    assert_eq!(change(&store, id, &rotate).previous_secret_until, Some(previous_until));
+    assert_eq!(secrets(&due(&store).unwrap()), [vec![2], vec![1, 0, 255]]);
+    db.later(60);
+    assert_eq!(secrets(&due(&store).unwrap()), [vec![2]]);
+}
+
+fn paused_webhook_waits_until_it_is_resumed(db: &Database) {
+    let store = db.open();
+    let id = create(&store).id;
+    let lease = take(&store);
+    let paused_at = Some(db.now());
+    assert_eq!(change(&store, id, &WebhookChange::Pause).paused_at, paused_at);
+    assert!(!store.delivered(&lease, &delivered("e9")).unwrap());
+    assert_eq!(due(&store), None);
+    db.later(1);
+    assert_eq!(change(&store, id, &WebhookChange::Pause).paused_at, paused_at);
+    assert_eq!(change(&store, id, &WebhookChange::Resume).paused_at, None);
+    assert_eq!(due(&store).unwrap().id, id);
+}
+
+fn ping_is_a_message_to_send(db: &Database) {
+    let store = db.open();
+    let id = create(&store).id;
+    let message = Message { id: "ping".to_owned(), body: "{}".to_owned() };
+    change(&store, id, &WebhookChange::Ping(message.clone()));
+    assert!(due(&store).unwrap().has_failed_again);
+    let again = store.failed_again(id, 9).unwrap();
+    assert_eq!((&again[0].message, again[0].attempts, again.len()), (&message, 0, 1));
+}
+
+fn export_of_traces_is_only_paused(db: &Database) {
+    let store = db.open();
+    store.add_trace_export().unwrap();
+    let id = store.webhooks().unwrap()[0].id;
+    let ping = WebhookChange::Ping(Message { id: "ping".to_owned(), body: "{}".to_owned() });
+    assert_eq!(store.change_webhook(id, &ping, &by_program()).unwrap(), None);
+    assert!(change(&store, id, &WebhookChange::Pause).paused_at.is_some());
 }
 
 fn webhook_begins_with_later_events(db: &Database) {

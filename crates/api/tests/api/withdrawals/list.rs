@@ -140,7 +140,7 @@ fn invalid_parameters_are_refused_with_their_rule() {
         ("?reward_id=zz", 60, "\"zz\""),
         ("?before=zz", 60, "32 digits"),
         ("?poool=pool1", 1007, "\"poool\""),
-        ("?state=open&state=ended", 1007, "state"),
+        ("?pool=pool1&pool=pool2", 1007, "pool"),
         ("?pool=%ff", 1007, "UTF-8"),
     ] {
         let response = server.get(&format!("/withdrawals{query}"));

@@ -1,14 +1,16 @@
 //! `webhooks`: webhooks, and messages that could not be delivered.
 
+mod change;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use grid_batch_client::given;
 use grid_batch_core::ServiceId;
 use grid_batch_core::events::EventKind;
-use grid_batch_core::webhooks::check_webhook_url;
 use serde_json::{Value, json};
 
+use self::change::{ChangeArgs, OneArgs, PingArgs, RotateArgs};
 use crate::commands::{
     arguments::{ActionArgs, Asked, ReadArgs, SourceArgs},
     failure::Failure,
@@ -17,13 +19,25 @@ use crate::commands::{
     remote::{Server, age, entries, field, time_until},
 };
 
-/// Lists, creates and removes webhooks, and sends failed messages again
+/// Lists, creates, changes and removes webhooks, and sends failed messages again
 #[derive(Debug, Subcommand)]
 pub(crate) enum WebhookCommand {
     /// Lists the webhooks and the state of their delivery; with --database, needs only read permission
     List(ReadArgs),
     /// Creates a webhook, and prints its secret, which is not shown again
     Create(CreateArgs),
+    /// Changes where a webhook sends, or which events
+    Change(ChangeArgs),
+    /// Gives a webhook another secret, and prints it; the secret before is used, too, for a time
+    Rotate(RotateArgs),
+    /// Sends nothing to a webhook until it is resumed; its events wait
+    Pause(OneArgs),
+    /// Ends the pause of a webhook
+    Resume(OneArgs),
+    /// Sends a message that tests a webhook, and waits for the receiver's answer
+    ///
+    /// The running server sends it. A webhook that is paused or disabled gets it when it is resumed or enabled.
+    Ping(PingArgs),
     /// Removes a webhook, with the messages that failed
     Remove(RemoveArgs),
     /// Lists the messages that were given up; with --database, needs only read permission
@@ -85,6 +99,11 @@ pub(crate) fn run(command: &WebhookCommand) -> Result<ExitCode, Failure> {
     match command {
         WebhookCommand::List(args) => list(args),
         WebhookCommand::Create(args) => create(args),
+        WebhookCommand::Change(args) => change::change(args),
+        WebhookCommand::Rotate(args) => change::rotate(args),
+        WebhookCommand::Pause(args) => change::set_paused(args, "pause", "is paused"),
+        WebhookCommand::Resume(args) => change::set_paused(args, "resume", "is not paused"),
+        WebhookCommand::Ping(args) => change::ping(args),
         WebhookCommand::Remove(args) => remove(args),
         WebhookCommand::Failed(args) => failed(args),
         WebhookCommand::Redeliver(args) => redeliver(args),
@@ -110,6 +129,10 @@ fn list(args: &ReadArgs) -> Result<ExitCode, Failure> {
 /// The state of the delivery, in words.
 fn progress(webhook: &Value) -> String {
     let mut facts = Vec::new();
+    if !webhook["paused_at"].is_null() {
+        let ago = age(webhook, "paused_at");
+        facts.push(format!("paused {ago} ago, until `webhooks resume`"));
+    }
     if !webhook["disabled_at"].is_null() {
         let ago = age(webhook, "disabled_at");
         facts.push(format!("disabled {ago} ago, until `webhooks redeliver`"));
@@ -130,14 +153,8 @@ fn progress(webhook: &Value) -> String {
 
 fn create(CreateArgs { address, service, kind, action }: &CreateArgs) -> Result<ExitCode, Failure> {
     let ActionArgs { asked, output, source } = action;
-    check_webhook_url(address)?;
     let mut fields = json!({ "url": address });
-    if !service.is_empty() {
-        fields["services"] = service.iter().map(ToString::to_string).collect();
-    }
-    if !kind.is_empty() {
-        fields["kinds"] = kind.iter().map(ToString::to_string).collect();
-    }
+    add_filter(&mut fields, (service, false), (kind, false));
     let created = Server::to_act(source)?.act(asked, "/v1/webhooks", &[], fields)?;
     Ok(output.show(&created, || {
         if asked.is_dry_run() {
@@ -147,6 +164,16 @@ fn create(CreateArgs { address, service, kind, action }: &CreateArgs) -> Result<
             print_stdout(format_args!("secret {}", field(&created, "secret")));
         }
     }))
+}
+
+/// Adds the lists that are given, or empty ones, which stand for all.
+fn add_filter(fields: &mut Value, services: (&[ServiceId], bool), kinds: (&[EventKind], bool)) {
+    if services.1 || !services.0.is_empty() {
+        fields["services"] = services.0.iter().map(ToString::to_string).collect();
+    }
+    if kinds.1 || !kinds.0.is_empty() {
+        fields["kinds"] = kinds.0.iter().map(ToString::to_string).collect();
+    }
 }
 
 fn remove(RemoveArgs { id, asked, source }: &RemoveArgs) -> Result<ExitCode, Failure> {
