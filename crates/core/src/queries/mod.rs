@@ -14,7 +14,8 @@ pub use batch_page::{
 #[cfg(feature = "mocks")]
 pub use counts::MockBatchCounts;
 pub use counts::{
-    BatchCounts, FullQueue, OpenState, OpenStates, PoolConnections, QueueCounts, ServiceCounts,
+    BatchCounts, FullQueue, OpenState, OpenStates, PoolConnections, QueueCounts, Sample,
+    ServiceCounts,
 };
 pub use explain::{
     BatchExplanation, MoreThanWait, PossibleAction, SearchLimits, ServiceExplanation, ServiceFacts,

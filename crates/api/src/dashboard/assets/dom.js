@@ -98,6 +98,16 @@ export function ago(text) {
   return element("time", { datetime: text, title: text }, `${duration(seconds)} ago`);
 }
 
+/** Whether one of these texts has a part, in any case. */
+export function contains(part, ...texts) {
+  return texts.some((text) => String(text ?? "").toLowerCase().includes(part.toLowerCase()));
+}
+
+/** The time of a day, to the second. */
+export function clock(milliseconds) {
+  return new Date(milliseconds).toLocaleTimeString("en-GB");
+}
+
 export function number(value) {
   return Number(value).toLocaleString("en");
 }
