@@ -13,8 +13,8 @@ await run(async (browser) => {
   await page.locator("tbody tr").nth(79).waitFor();
   assert.equal(await page.locator("tbody tr").count(), 80);
 
-  await page.goto(`${url}/dashboard#/batches?service=${encodeURIComponent(service.slice(-4))}`);
-  await page.locator("tbody tr").nth(59).waitFor();
+  await page.goto(`${url}/dashboard#/batches?service=${encodeURIComponent(service.slice(-5))}`);
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 60);
   assert.equal(await page.getByText(other).count(), 0, "the filter matches a part of the service");
   await page.getByRole("checkbox", { name: /^Choose the batch/ }).first().check();
   await page.getByRole("button", { name: "Act on the 1 chosen …" }).waitFor();

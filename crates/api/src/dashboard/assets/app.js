@@ -117,6 +117,8 @@ function markView() {
     if (anchor.dataset.view === name) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
+  // On a phone, the row of views is wider than the window.
+  document.querySelector("#views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 /** When the server last answered what a view asked for. */

@@ -6,7 +6,7 @@ const WIDTH = 600;
 const HEIGHT = 140;
 const MARGIN = 4;
 const SVG = "http://www.w3.org/2000/svg";
-const STEPS = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
+const STEPS = [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10];
 /** Limits of axes of time that divide well, in seconds. */
 const TIMES = [10, 20, 60, 120, 240, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800];
 
@@ -27,6 +27,11 @@ export function topOfCounts(largest) {
   if (largest <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(largest));
   return STEPS.map((step) => step * power).find((step) => step >= largest);
+}
+
+/** The same for whole numbers: its middle is one, too. */
+export function topOfWholes(largest) {
+  return largest <= 10 ? Math.max(2, 2 * Math.ceil(largest / 2)) : topOfCounts(largest);
 }
 
 /** The end of a scale of seconds. */

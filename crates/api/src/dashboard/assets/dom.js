@@ -29,14 +29,15 @@ export function replace(parent, ...children) {
   if (focused !== undefined) parent.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
-/** A table. A column is {name, number, cell}; the first cell of a row is its heading. */
+/** A table. A column is {name, number, cell}; the first cell of a row, or the one after a box, is its heading. */
 export function table(caption, columns, rows, empty) {
   if (rows.length === 0) return element("p", { class: "muted" }, empty);
   const kind = (column) => [column.number && "number", column.text && "text"].filter(Boolean).join(" ") || null;
   const head = columns.map((column) =>
     element("th", { scope: "col", class: kind(column), "aria-sort": column.sorted ?? null }, column.head ?? column.name));
+  const heading = columns.findIndex((column) => !column.box);
   const row = (value) => element("tr", {}, columns.map((column, at) =>
-    element(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : null, class: kind(column), "data-name": column.name }, column.cell(value))));
+    element(at === heading ? "th" : "td", { scope: at === heading ? "row" : null, class: kind(column), "data-name": column.name }, column.cell(value))));
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     element("table", {},
       element("thead", {}, element("tr", {}, head)),

@@ -49,6 +49,7 @@ export class Selection {
     });
     return {
       name: "Choose",
+      box: true,
       head: all,
       cell: (row) => open.includes(row) && box(this.#has(row), `Choose the batch ${row.id.slice(0, 12)}`, `choose ${row.id}`, ({ target }) => {
         this.#set(row, target.checked);

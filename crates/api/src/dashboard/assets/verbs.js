@@ -104,11 +104,13 @@ async function decide(batch, done) {
   try {
     const explained = await get(path("batches", batch.id, "explain"), { service_id: batch.service_id });
     const actions = explained.actions.filter((action) => isAbout(action, batch.id));
+    const isDangerous = (action) => DANGEROUS.includes(action.verb);
+    actions.sort((a, b) => isDangerous(a) - isDangerous(b));
     const choices = actions.map((action) => [actionButton(action, explained.batch.attempts, done), action.text]).filter(([it]) => it);
     replace(body,
       element("p", { class: "notice" }, explained.text),
       choices.length === 0 && element("p", {}, "Nothing can be done about it now."),
-      element("ul", { class: "choices" }, choices.map(([it, text]) => element("li", {}, it, element("span", {}, text)))));
+      element("ul", { class: "choices" }, choices.map(([it, text]) => element("li", { class: it.classList.contains("danger") ? "apart" : null }, it, element("span", {}, text)))));
   } catch (error) {
     replace(body, element("p", { class: "notice bad" }, explain(error)));
   }

@@ -42,12 +42,12 @@ export function batches({ main, parameters, refresh }) {
       timeFilter(given),
       textFilter(given, "label", "Label contains"),
       textFilter(given, "error_contains", "Last error contains"),
-      element("label", { class: "inline" }, element("input", { type: "checkbox", name: "held", value: "true", checked: given.held === "true" }), "held")),
+      element("input", { type: "hidden", name: "held", value: given.held })),
     list);
   let page = null;
   let filter = {};
   const show = () => replace(list,
-    manyBar(selection, filter, refresh),
+    (page.next || page.data.some((row) => !row.ended_at)) && manyBar(selection, filter, refresh),
     batchTable(page.data, page.next ? "No batch matches among those examined so far." : "No batch matches.", ...chooser(page.data, selection, show)),
     pageLinks("batches", "batches", given, "after", after, page.next));
   const load = async () => {

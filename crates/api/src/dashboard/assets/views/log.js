@@ -12,7 +12,7 @@ export function log({ main, parameters }) {
   main.append(
     element("h1", {}, "Log of operators"),
     element("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-      element("label", {}, "This page contains", element("input", { type: "search", name: "contains", oninput: (event) => { filter = event.target.value; show(); } }))),
+      element("label", {}, "This page contains", element("input", { type: "search", name: "part", oninput: (event) => { filter = event.target.value; show(); } }))),
     list);
   const show = () => {
     const verb = (it) => it.verb.replaceAll("_", " ");

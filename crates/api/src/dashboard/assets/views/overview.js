@@ -1,6 +1,6 @@
 // How the whole works: what needs attention, the present numbers, and rates, depth and age over time.
 
-import { chart, topOfTimes } from "../chart.js";
+import { chart, topOfTimes, topOfWholes } from "../chart.js";
 import { duration, element, number, replace, route, serviceLink, state, table } from "../dom.js";
 import { get, getIfAllowed } from "../server.js";
 import { allServicesButton, buttonRow } from "../verbs.js";
@@ -52,11 +52,11 @@ function cards(health, points, counts) {
   const entries = [
     ["Health", health ? state(health.status) : "not allowed", "#/nodes"],
     ["Open batches", counted(number(counts?.open ?? 0)), batches({ state: "open" })],
-    ["Oldest open batch", counted(duration(counts?.oldest_seconds ?? 0)), "#/services"],
+    ["Oldest open", counted(duration(counts?.oldest_seconds ?? 0)), "#/services"],
     ["Held batches", counted(number(counts?.held ?? 0)), "#/held"],
     ["Committed", rateOf("committed"), batches({ state: "committed", stored: "newer_than:24h" })],
     ["Invalid", rateOf("invalid"), batches({ state: "invalid", stored: "newer_than:24h" })],
-    ["Services that fail", number(services.failing ?? 0), "#/services"],
+    ["Services failing", number(services.failing ?? 0), "#/services"],
     ["Services paused", services.all_paused ? "all" : number(services.paused ?? 0), "#/services"],
   ];
   return element("dl", { class: "cards" }, entries.map(([name, value, href]) => element("div", {},
@@ -95,7 +95,7 @@ function charts(points, [name, , seconds]) {
   return [heading, element("div", { class: "charts" },
     of("Batches per second",
       [["committed", "committed"], ["attempts", "submitted"], ["invalid", "invalid"]].map(([text, it]) => ({ name: text, values: rates(points, it) })), perSecond),
-    of("Open batches", [{ name: "open", values: values("open") }], (value) => number(Math.round(value))),
+    of("Open batches", [{ name: "open", values: values("open") }], (value) => number(Math.round(value)), topOfWholes),
     of("Age of the oldest open batch", [{ name: "age", values: values("oldest_seconds") }], duration, topOfTimes))];
 }
 
