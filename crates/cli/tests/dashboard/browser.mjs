@@ -1,10 +1,11 @@
 // What the scripts share: a browser, pages that may not fail, and what the accessibility rules say.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { env, exit } from "node:process";
+import { withPalette } from "./image.mjs";
 
 const modules = env.GRID_BATCH_TEST_PLAYWRIGHT;
 const require = createRequire(join(modules, "node_modules", "/"));
@@ -62,7 +63,7 @@ export async function check(page, name) {
 /** An image for the manual, in light and wide unless its name says otherwise. */
 export async function screenshot(page, name, scheme, width) {
   const parts = [name, width < 1200 && (width < 800 ? "phone" : "narrow"), scheme === "dark" && "dark"];
-  await page.screenshot({ path: join(given.images, `${parts.filter(Boolean).join("-")}.png`) });
+  writeFileSync(join(given.images, `${parts.filter(Boolean).join("-")}.png`), withPalette(await page.screenshot()));
 }
 
 /** No table is wider than its place. */

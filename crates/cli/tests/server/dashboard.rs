@@ -300,6 +300,12 @@ fn views_of_twenty_services_fit_each_window() {
         "invalid": server.get("/v1/batches?state=invalid&limit=1")["data"][0]["id"],
         "committed": ended[0].batch_id.to_string(),
     });
-    run_script("images.mjs", group.harness.path(), arguments);
+    for (scheme, width) in
+        [("light", 1200), ("dark", 1200), ("light", 360), ("dark", 360), ("light", 800)]
+    {
+        let mut arguments = arguments.clone();
+        (arguments["scheme"], arguments["width"]) = (scheme.into(), width.into());
+        run_script("images.mjs", group.harness.path(), arguments);
+    }
     server.stop();
 }

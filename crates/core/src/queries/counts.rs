@@ -149,7 +149,7 @@ pub trait BatchCounts: Send + Sync {
     /// Adds to the sample of the present period, and removes those that are too old. The time of the sample is not used.
     fn add_sample(&self, sample: &Sample) -> BatchResult<()>;
 
-    /// The samples since a time in periods of this length, the oldest first, without those in which no instance ran.
+    /// The samples since a time in whole periods of this length, the oldest first, without those in which no instance ran.
     fn samples(&self, since: Timestamp, period: Duration) -> BatchResult<Vec<Sample>>;
 
     /// The connections to the database, by pool. Like `events_written`, it reads only from memory.

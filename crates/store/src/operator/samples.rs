@@ -53,7 +53,7 @@ impl Store {
              ) as r group by r.period order by r.period",
         )
         .long(period)
-        .long(since.as_micros());
+        .long(since.as_micros() / period * period);
         let rows: Vec<SampleRow> = self.pools.read()?.load(&statement)?;
         let sample = |row: SampleRow| Sample {
             at: Timestamp::from_micros(row.period * period),

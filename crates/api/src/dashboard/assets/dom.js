@@ -74,12 +74,12 @@ export function button(text, key, onclick, properties = {}) {
   return element("button", { type: "button", "data-key": key, onclick, ...properties }, text);
 }
 
-/** A state by its name and a color. */
-export function state(name, detail) {
+/** A state by its name and a color: that of its kind. */
+export function state(name, detail, kind) {
   const kinds = { committed: "good", invalid: "bad", held: "warning", delayed: "warning", in_doubt: "warning", absent: "warning",
     ok: "good", running: "good", degraded: "warning", paused: "warning", draining: "warning", unhealthy: "bad", failing: "bad", stopped: "bad",
     executed: "good", withdrawn: "good", failed: "bad", parked: "warning" };
-  return element("span", { class: `state ${kinds[name] ?? ""}` }, name.replaceAll("_", " "), detail ?? "");
+  return element("span", { class: `state ${kind || kinds[name] || ""}` }, name.replaceAll("_", " "), detail ?? "");
 }
 
 /** A duration in one unit, rounded down. */

@@ -3,6 +3,7 @@
 import { ago, batchLink, element, facts, link, number, replace, serviceLink, state } from "../dom.js";
 import { get, path } from "../server.js";
 import { actionButton, batchButton, buttonRow, isAbout } from "../verbs.js";
+import { batchState } from "./batches.js";
 import { contentOf } from "./content.js";
 
 export function batch({ main, id, parameters, refresh }) {
@@ -27,7 +28,7 @@ export function batch({ main, id, parameters, refresh }) {
         ["Service", serviceLink(it.service_id)],
         ["Withdrawal", explained.withdrawal && link(explained.withdrawal.id.slice(0, 12), "withdrawals", explained.withdrawal.id)],
         ["Transaction", explained.transaction && link(explained.transaction.id.slice(0, 12), "transactions", explained.transaction.id)],
-        ["State", state(it.state, it.held ? ", held" : "")],
+        ["State", batchState(it)],
         ["Held", it.held && element("span", {}, ago(it.held.since), `: ${it.held.reason}`)],
         ["Label", it.label],
         ["Attempts", number(it.attempts)],

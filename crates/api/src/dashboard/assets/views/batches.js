@@ -10,17 +10,23 @@ const OPEN_STATES = ["new", "submitting", "delayed", "in_doubt", "absent", "pend
 const ENDED_STATES = ["invalid", "committed"];
 const FILTERS = ["service", "state", "stored", "label", "error_contains", "held"];
 
-export function batchTable(rows, empty, ...first) {
+/** A table of batches, with these columns before the others. Those of one service need not name it. */
+export function batchTable(rows, empty, { before = [], ofOne = false } = {}) {
   return table("Batches", [
-    ...first,
+    ...before,
     { name: "Batch", cell: (it) => batchLink(it.id, it.service_id) },
-    { name: "Service", cell: (it) => serviceLink(it.service_id) },
-    { name: "State", cell: (it) => state(it.state, it.held ? ", held" : "") },
+    ...(ofOne ? [] : [{ name: "Service", cell: (it) => serviceLink(it.service_id) }]),
+    { name: "State", cell: batchState },
     { name: "Stored", cell: (it) => ago(it.stored_at) },
     { name: "Attempts", number: true, cell: (it) => number(it.attempts) },
     { name: "Label", cell: (it) => it.label ?? "" },
     { name: "Last error", text: true, cell: (it) => it.last_error ?? "" },
   ], rows, empty);
+}
+
+/** The state of a batch, and whether it is held. */
+export function batchState(it) {
+  return it.held ? state(it.state, ", held", "warning") : state(it.state);
 }
 
 export function batches({ main, parameters, refresh }) {
@@ -48,7 +54,7 @@ export function batches({ main, parameters, refresh }) {
   let filter = {};
   const show = () => replace(list,
     (page.next || page.data.some((row) => !row.ended_at)) && manyBar(selection, filter, refresh),
-    batchTable(page.data, page.next ? "No batch matches among those examined so far." : "No batch matches.", ...chooser(page.data, selection, show)),
+    batchTable(page.data, page.next ? "No batch matches among those examined so far." : "No batch matches.", { before: chooser(page.data, selection, show) }),
     pageLinks("batches", "batches", given, "after", after, page.next));
   const load = async () => {
     const names = await services();

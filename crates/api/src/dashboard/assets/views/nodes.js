@@ -30,7 +30,7 @@ export function nodes({ main, parameters, refresh }) {
 function ledger(it) {
   return [
     element("h2", {}, `Ledger: ${it.kind}${it.name ? ` ${it.name}` : ""}`),
-    element("p", { class: "muted id" }, it.id || "its nodes tell no id"),
+    it.id ? element("p", { class: "muted id" }, it.id) : element("p", { class: "muted" }, "Nodes of this kind have no id of their ledger: the setting ledger.name tells it apart from others."),
     it.problem && element("p", { class: "notice bad" }, it.problem),
     table("Nodes", [
       { name: "Node", cell: (node) => element("span", { class: "id" }, node.url) },

@@ -22,7 +22,7 @@ export function overview({ main, parameters, refresh }) {
       element("h1", {}, "Overview"),
       attention(health, services),
       cards(health, points, counts?.counts),
-      charts(points, range),
+      charts(points, counts?.counts, range),
       buttonRow(
         allServicesButton("pause", "start no new submission of any service; what is under way is followed", refresh),
         allServicesButton("resume", "end the pause of all services", refresh)));
@@ -84,12 +84,13 @@ function latest(values) {
   return values.at(-1)?.[1] ?? 0;
 }
 
-function charts(points, [name, , seconds]) {
+function charts(points, counts, [name, , seconds]) {
   const choices = element("nav", { class: "ranges", "aria-label": "Range of the charts" }, RANGES.map(([other, text]) =>
     element("a", { href: route("", undefined, { range: other }), "aria-current": other === name ? "true" : null, "data-key": `range ${other}` }, text)));
   const heading = element("div", { class: "heading" }, element("h2", {}, "History"), choices);
   if (points.length < 2) return [heading, element("p", { class: "muted" }, "The charts begin some seconds after the first start of a server.")];
-  const values = (value) => withGaps(points, (point) => point[value]);
+  // A point has the largest values of its period; the present ones are counted.
+  const values = (value) => [...withGaps(points, (point) => point[value]), ...(counts ? [[0, counts[value]]] : [])];
   const perSecond = (value) => value.toFixed(value < 10 && value % 1 !== 0 ? 1 : 0);
   const of = (title, series, format, top) => chart(title, series, { range: seconds, format, top });
   return [heading, element("div", { class: "charts" },

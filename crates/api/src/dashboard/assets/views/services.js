@@ -98,7 +98,7 @@ export function service({ main, id, refresh }) {
         ["Paused", it.paused && element("span", {}, ago(it.paused.since), `: ${it.paused.reason}`)],
       ]),
       element("h2", {}, "Oldest open batches"),
-      batchTable(open.data, "No batch is open."),
+      batchTable(open.data, "No batch is open.", { ofOne: true }),
       element("p", {}, element("a", { href: route("batches", undefined, { service: id }), "data-key": "all" }, "All batches of the service")));
   };
   return { main, load };

@@ -21,7 +21,7 @@ export function webhooks({ main }) {
     replace(main,
       element("h1", {}, "Webhooks"),
       table("Webhooks", [
-        { name: "Webhook", cell: (it) => link(it.url, "webhooks", it.id) },
+        { name: "Webhook", cell: (it) => element("span", {}, link(it.url, "webhooks", it.id)) },
         { name: "State", cell: stateOf },
         { name: "Events", cell: (it) => selected(it.kinds, "all") },
         { name: "Services", cell: (it) => selected(it.services, "all") },
