@@ -1,21 +1,23 @@
-use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc};
+use std::{collections::HashMap, fmt, net::TcpListener, sync::Arc, time::Duration};
 
 use grid_batch_core::batches::{BatchFormat, IntakeStore};
 use grid_batch_core::claims::InstanceId;
 use grid_batch_core::events::EventStore;
 use grid_batch_core::ledger::Ledger;
 use grid_batch_core::operators::OperatorStore;
-use grid_batch_core::queries::{BatchQueryStore, SearchLimits, ServicePause, WaitReason};
+use grid_batch_core::queries::{BatchQueryStore, Sample, SearchLimits, ServicePause, WaitReason};
 use grid_batch_core::tokens::TokenStore;
 use grid_batch_core::webhooks::{AllowedNetworks, WebhookStore};
-use grid_batch_core::{BatchResult, Clock, InternalError, ItemId, ServiceId, SystemClock};
+use grid_batch_core::{
+    BatchResult, Clock, InternalError, ItemId, ServiceId, SystemClock, Timestamp,
+};
 use grid_batch_support::{Jobs, ServicePattern};
 use grid_batch_withdrawals::{CallRules, WithdrawalRules, WithdrawalStore};
 
 use crate::{
     AccessControl, ApiBuildError, ApiListener, ApiOptions, AwaitedBatches, CommitProgress,
-    GasAdminReport, HealthReport, HistoryPoint, HostName, InProcessApi, LedgerReport, Maintenance,
-    MetricsText, RateLimits, RunningApi, SignerPattern, TrustedProxies, WebOrigin,
+    GasAdminReport, HealthReport, HostName, InProcessApi, LedgerReport, Maintenance, MetricsText,
+    OpenCounts, RateLimits, RunningApi, SignerPattern, TrustedProxies, WebOrigin,
     allow_list::AllowLists,
     batches::KnownWaits,
     guard::AllowedSites,
@@ -223,12 +225,21 @@ impl ApiBuilder {
         self.with(|parts| parts.read_sources.search = Some(limits))
     }
 
-    /// Sets the function behind `GET /v1/history`. It must not block.
+    /// Sets the function behind `GET /v1/history`: the samples since a time, in periods of a length. It may read the
+    /// store.
     pub fn with_history(
         self,
-        history: impl Fn() -> Vec<HistoryPoint> + Send + Sync + 'static,
+        history: impl Fn(Timestamp, Duration) -> BatchResult<Vec<Sample>> + Send + Sync + 'static,
     ) -> Self {
         self.with(|parts| parts.read_sources.history = Some(Arc::new(history)))
+    }
+
+    /// Sets the function behind `GET /v1/counts`. It must not block.
+    pub fn with_counts(
+        self,
+        counts: impl Fn() -> Option<OpenCounts> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|parts| parts.read_sources.counts = Some(Arc::new(counts)))
     }
 
     /// Serves the events of this store, also as the history of each batch.

@@ -71,7 +71,7 @@ pub use metrics::{MetricSamples, MetricsFormat, MetricsText};
 pub use openapi::openapi_json;
 pub use options::ApiOptions;
 pub use rate_limits::{Rate, RateError, RateLimits};
-pub use reads::{HistoryPoint, LedgerReport, NodeReport};
+pub use reads::{LedgerReport, NodeReport, OpenCounts};
 pub use running::RunningApi;
 pub use state::AwaitedBatches;
 pub use webhooks::new_webhook_secret;

@@ -28,7 +28,7 @@ use crate::{
     operators::{self, OperatorContext},
     parts::{ApiParts, WithdrawalParts},
     pass_through::Forwarding,
-    reads::{self, ReadContext},
+    reads::{self, ReadContext, Served},
     rewards,
     running::Intake,
     scabbard::{self, ScabbardContext},
@@ -141,6 +141,8 @@ fn read_routes(parts: &ApiParts, api: &Arc<ApiState>, intake: &Intake) -> Router
             Intake::Withdrawals(withdrawals, _) => Some(Arc::clone(&withdrawals.store)),
             Intake::Batches(_) => None,
         },
+        format: parts.format.clone(),
+        serves: Served::of(parts, intake),
         sources: parts.read_sources.clone(),
     };
     with_context(reads::routes(), context)

@@ -17,7 +17,5 @@ pub use event_observer::EventObserver;
 pub use gas_reports::gas_reports;
 pub use gas_watch::watch_gas;
 pub use health::{CompareSettings, Health, HealthSources};
-pub use metrics::{
-    History, HistoryRecorder, MetricsSources, QueueMetrics, QueueSources, StageTimes,
-};
+pub use metrics::{HistoryRecorder, MetricsSources, QueueMetrics, QueueSources, StageTimes};
 pub use waits::{LockedSinceFn, WaitSources, ledger_report};

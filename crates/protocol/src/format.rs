@@ -1,7 +1,13 @@
 use grid_batch_core::ServiceId;
-use grid_batch_core::batches::{BatchFormat, FormatError, NewBatch};
+use grid_batch_core::batches::{
+    BatchContent, BatchFormat, FormatError, NewBatch, TransactionContent,
+};
+use prost::Message;
 
-use crate::{BatchFault, HeaderId, Limits, ListError, verify_list};
+use crate::{
+    Batch, BatchFault, BatchHeader, HeaderId, Limits, ListError, Transaction, TransactionHeader,
+    verify_list,
+};
 
 /// The format of Sawtooth and Scabbard: a `BatchList`, which [`verify_list`] verifies.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,6 +26,28 @@ impl BatchFormat for TransactFormat {
         let id = text.parse::<HeaderId>();
         id.map(Into::into).map_err(|error| FormatError::Id(error.to_string()))
     }
+
+    fn content(&self, batch: &[u8]) -> Option<BatchContent> {
+        let batch = Batch::decode(batch).ok()?;
+        let header = BatchHeader::decode(&batch.header[..]).ok()?;
+        let transactions = batch.transactions.into_iter().map(transaction_content);
+        let transactions = transactions.collect::<Option<_>>()?;
+        Some(BatchContent { signer: header.signer_public_key, transactions })
+    }
+}
+
+fn transaction_content(transaction: Transaction) -> Option<TransactionContent> {
+    let header = TransactionHeader::decode(&transaction.header[..]).ok()?;
+    Some(TransactionContent {
+        id: transaction.header_signature,
+        signer: header.signer_public_key,
+        family: format!("{} {}", header.family_name, header.family_version),
+        inputs: header.inputs,
+        outputs: header.outputs,
+        dependencies: header.dependencies,
+        nonce: header.nonce,
+        payload: transaction.payload,
+    })
 }
 
 impl From<ListError> for FormatError {
@@ -37,5 +65,39 @@ impl From<ListError> for FormatError {
             }
             ListError::Batch { .. } => Self::Invalid(message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BatchBuilder, SigningKey, TransactionBuilder};
+
+    #[test]
+    fn content_of_a_batch_is_that_of_its_headers() {
+        let key = SigningKey::from_seed(1);
+        let transaction = TransactionBuilder::new("intkey", "1.0")
+            .inputs(["1cf126"])
+            .outputs(["1cf126ab"])
+            .nonce("7")
+            .payload(*b"set a 1")
+            .sign(&key, &key.public_key());
+        let id = transaction.header_signature.clone();
+        let batch = BatchBuilder::new().transaction(transaction).sign(&key).encode_to_vec();
+        let signer = key.public_key().to_string();
+        let transaction = TransactionContent {
+            id,
+            signer: signer.clone(),
+            family: "intkey 1.0".to_owned(),
+            inputs: vec!["1cf126".to_owned()],
+            outputs: vec!["1cf126ab".to_owned()],
+            dependencies: Vec::new(),
+            nonce: "7".to_owned(),
+            payload: b"set a 1".to_vec(),
+        };
+        let expected = BatchContent { signer, transactions: vec![transaction] };
+        let format = TransactFormat::default();
+        assert_eq!(format.content(&batch), Some(expected));
+        assert_eq!(format.content(b"bytes"), None);
     }
 }

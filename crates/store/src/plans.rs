@@ -42,6 +42,7 @@ use grid_batch_core::operators::{
     OperatorVerb,
 };
 use grid_batch_core::polling::PendingBatchStore;
+use grid_batch_core::queries::Sample;
 use grid_batch_core::queue::RoundStore;
 use grid_batch_core::{ItemId, ScopeId, ServiceId, ServiceScopeId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
@@ -318,6 +319,8 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
     events::read_events(store, &taken[0].service_id, &taken[0].batch_id);
     webhooks::use_webhooks(store);
     tokens::use_tokens(store);
+    store.add_sample(&Sample::default()).unwrap();
+    store.samples(Timestamp::from_micros(0), Sample::PERIOD).unwrap();
     use_histories(store, &taken[0].service_id, &taken[0].batch_id);
     assert!(store.start_retention(Duration::from_secs(1)).unwrap());
     store.count_removable(Timestamp::from_micros(i64::MAX), None, 100).unwrap();

@@ -110,6 +110,7 @@ fn defined(is_postgres: bool) -> Schema {
         "instances": instances,
         "intake_lists": intake_lists,
         "database_state": database_state,
+        "samples": samples,
         "service_id_claims": service_id_claims,
         "new_services": new_services,
         "client_batches": client_batches,

@@ -130,6 +130,23 @@ impl Caller {
         }
     }
 
+    /// The services for which the caller has a scope, as patterns; `None`: for none.
+    pub(crate) fn patterns(&self, scope: AccessScope) -> Option<Vec<String>> {
+        let services = match (&self.identity, self.control.mode()) {
+            (CallerIdentity::Anonymous(_), AccessMode::LedgerKeys)
+                if scope == AccessScope::Submit =>
+            {
+                None
+            }
+            (CallerIdentity::Anonymous(_), _) => Some(Services::All),
+            (identity, _) => services_of(&self.control.grants_of(identity), scope),
+        };
+        Some(match services? {
+            Services::All => vec!["*".to_owned()],
+            Services::Some(patterns) => patterns.iter().map(ToString::to_string).collect(),
+        })
+    }
+
     /// What the caller's token may send from accounts.
     pub(crate) fn token_rules(&self) -> TokenRules {
         match &self.identity {

@@ -31,11 +31,18 @@ pub(super) async fn get(
 ) -> Result<Response, ApiError> {
     let params: BatchParams = read_params(&request)?;
     let named = NamedBatch::parse(path, params.service_id.as_deref(), &request)?;
-    let batch = context.find(&named).await?;
-    let batches = Arc::clone(&context.batches);
-    let read = move || batches.serialized_batch(&batch.service_id, &batch.batch_id);
-    // Retention may have removed it since it was found.
-    let missing = || BatchRequestError::BatchNotFound(named.id.to_string());
-    let bytes = context.api.read(read).await?.ok_or_else(missing)?;
+    let bytes = context.bytes_of(&named).await?;
     Ok(([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
+}
+
+impl ReadContext {
+    /// The batch as it was submitted.
+    pub(super) async fn bytes_of(&self, named: &NamedBatch) -> Result<Vec<u8>, ApiError> {
+        let batch = self.find(named).await?;
+        let batches = Arc::clone(&self.batches);
+        let read = move || batches.serialized_batch(&batch.service_id, &batch.batch_id);
+        // Retention may have removed it since it was found.
+        let missing = || BatchRequestError::BatchNotFound(named.id.to_string());
+        Ok(self.api.read(read).await?.ok_or_else(missing)?)
+    }
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use grid_batch_core::batches::StoredBatch;
+use grid_batch_core::batches::{BatchFormat, StoredBatch};
 use grid_batch_core::events::EventStore;
 use grid_batch_core::operators::OperatorStore;
 use grid_batch_core::queries::{BatchDetails, BatchQueryStore, SearchLimits};
@@ -8,7 +8,7 @@ use grid_batch_core::queue::Ahead;
 use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_withdrawals::WithdrawalStore;
 
-use super::{HistorySource, LedgerSource, PauseSource};
+use super::{CountsSource, HistorySource, LedgerSource, PauseSource, access::Served};
 use crate::{
     GasAdminReport,
     access::Caller,
@@ -25,6 +25,7 @@ pub(crate) struct ReadSources {
     pub(crate) pauses: Option<Arc<PauseSource>>,
     pub(crate) ledgers: Option<Arc<LedgerSource>>,
     pub(crate) history: Option<Arc<HistorySource>>,
+    pub(crate) counts: Option<Arc<CountsSource>>,
     pub(crate) known_waits: KnownWaits,
     pub(crate) search: Option<SearchLimits>,
 }
@@ -40,6 +41,9 @@ pub(crate) struct ReadContext {
     pub(crate) operators: Option<Arc<dyn OperatorStore>>,
     /// `None`: no batch belongs to a withdrawal or transaction.
     pub(crate) withdrawals: Option<Arc<dyn WithdrawalStore>>,
+    /// `None`: the bytes of batches are opaque.
+    pub(crate) format: Option<Arc<dyn BatchFormat>>,
+    pub(crate) serves: Served,
     pub(crate) sources: ReadSources,
 }
 

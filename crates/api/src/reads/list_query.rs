@@ -13,6 +13,8 @@ use crate::http::{ApiError, BatchStateFilter, PageLimit, PageStart, Time, parse_
 pub(super) struct ListParams {
     /// Batches of this service
     service_id: Option<String>,
+    /// Batches of services whose id has this text
+    service_contains: Option<String>,
     /// Batches in one of these states; `open` and `ended` stand for all such states
     #[param(value_type = Option<Vec<BatchStateFilter>>, inline)]
     state: Option<Vec<String>>,
@@ -30,6 +32,8 @@ pub(super) struct ListParams {
     held: Option<bool>,
     /// Batches with this label
     label: Option<String>,
+    /// Batches whose label has this text
+    label_contains: Option<String>,
     /// Which first; by default the newest
     #[param(value_type = Option<Order>, inline)]
     order: Option<Order>,
@@ -54,6 +58,7 @@ impl ListQuery {
     pub(super) fn new(params: ListParams, now: Timestamp) -> Result<Self, ApiError> {
         let selection = BatchSelection {
             service_id: params.service_id.as_deref().map(str::parse).transpose()?,
+            service_contains: params.service_contains,
             states: parse_states(params.state.iter().flatten().map(String::as_str))?,
             stored_from: params.newer_than.map(|time| time.before(now)),
             stored_before: params.older_than.map(|time| time.before(now)),
@@ -61,6 +66,7 @@ impl ListQuery {
             error_contains: params.error_contains,
             held: params.held,
             label: params.label.as_deref().map(str::parse).transpose()?,
+            label_contains: params.label_contains,
         };
         let order = match params.order {
             None | Some(Order::Newest) => PageOrder::NewestFirst,
@@ -122,10 +128,11 @@ mod tests {
     #[test]
     fn every_parameter_is_read() {
         let all = "service_id=a::b&state=new,ended&older_than=10s&newer_than=1970-01-01T00:00:05Z\
-                   &error=true&error_contains=x&held=false&label=l&order=oldest&limit=7&after=a-ff";
+                   &error=true&error_contains=x&held=false&label=l&service_contains=a&label_contains=m&order=oldest&limit=7&after=a-ff";
         let read = parse(all).unwrap();
         let expected = BatchSelection {
             service_id: Some("a::b".parse().unwrap()),
+            service_contains: Some("a".to_owned()),
             states: [BatchState::New, BatchState::Invalid, BatchState::Committed].into(),
             stored_from: Some(Timestamp::from_micros(5_000_000)),
             stored_before: Some(Timestamp::from_micros(990_000_000)),
@@ -133,6 +140,7 @@ mod tests {
             error_contains: Some("x".to_owned()),
             held: Some(false),
             label: Some("l".parse().unwrap()),
+            label_contains: Some("m".to_owned()),
         };
         assert_eq!(read.selection, expected);
         let after = ListCursor { number: 10, stored_at: Timestamp::from_micros(255) };

@@ -1,12 +1,15 @@
 //! What programs and people read below `/v1`: batches, services, claims and ledgers, and why they wait.
 
+mod access;
 mod batch_bytes;
 mod batch_details;
 mod batch_history;
 mod batch_json;
 mod batch_list;
 mod claims;
+mod content;
 mod context;
+mod counts;
 mod details_json;
 mod explain;
 mod explain_json;
@@ -24,8 +27,10 @@ use grid_batch_core::queries::ServicePause;
 use grid_batch_core::{BatchResult, ServiceId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(crate) use access::Served;
 pub(crate) use context::{ReadContext, ReadSources};
-pub use history::HistoryPoint;
+pub(crate) use counts::CountsSource;
+pub use counts::OpenCounts;
 pub(crate) use history::HistorySource;
 pub(crate) use ledgers::LedgerSource;
 pub use ledgers::{LedgerReport, NodeReport};
@@ -40,6 +45,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<ReadContext>> {
         .routes(routes!(batch_list::get))
         .routes(routes!(batch_details::get))
         .routes(routes!(batch_bytes::get))
+        .routes(routes!(content::get))
         .routes(routes!(explain::batch))
         .routes(routes!(services::list))
         .routes(routes!(services::get))
@@ -47,4 +53,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<ReadContext>> {
         .routes(routes!(claims::get))
         .routes(routes!(ledgers::get))
         .routes(routes!(history::get))
+        .routes(routes!(counts::get))
+        .routes(routes!(access::get))
 }

@@ -25,6 +25,8 @@ json_types! {
         oldest_stored_at: Option<Time> = overview.oldest_at.map(Time),
         oldest_age_seconds: Option<f64> = overview.oldest_at.map(|at| now.since(at).as_secs_f64()),
         held: u64 = overview.held,
+        /// Whether each batch that is next or under way is held.
+        stopped_by_holds: bool = overview.stopped_by_holds,
         /// The last error of a batch that could not be sent.
         failing: Option<String> = overview.failing.clone(),
         /// Why a gate, such as that of the gas price, keeps a batch back.
@@ -48,6 +50,8 @@ json_types! {
         /// Whether all services are paused.
         of_all: bool = pause.of_all,
         reason: String = pause.reason.clone(),
+        /// Whether an operator can end it.
+        by_operator: bool = pause.operator.is_some(),
     }
 
     struct OwnerJson(owner: &ServiceOwner, now: Timestamp) {

@@ -590,6 +590,7 @@ fn idle_service(service_id: ServiceId) -> ServiceOverview {
         in_doubt: 0,
         oldest_at: None,
         held: 0,
+        stopped_by_holds: false,
         failing: None,
         parked: None,
         halts: 0,

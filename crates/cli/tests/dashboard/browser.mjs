@@ -1,10 +1,11 @@
 // What the scripts share: a browser, pages that may not fail, and what the accessibility rules say.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { env, exit } from "node:process";
+import { withPalette } from "./image.mjs";
 
 const modules = env.GRID_BATCH_TEST_PLAYWRIGHT;
 const require = createRequire(join(modules, "node_modules", "/"));
@@ -30,13 +31,13 @@ export async function run(test) {
 /** The arguments of the test. */
 export const given = JSON.parse(env.GRID_BATCH_TEST_ARGUMENTS);
 
-/** A page whose scripts may not fail, and whose policy may not be violated. `expected` are statuses that are part of the test. */
+/** A page whose scripts may not fail, and whose policy may not be violated. `expected` are statuses, or parts of errors, that are part of the test. */
 export async function open(browser, url, { width = 1200, scheme = "light", expected = [] } = {}) {
   const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme });
   page.problems = [];
   page.on("pageerror", (error) => page.problems.push(error.message));
   page.on("console", (message) => {
-    const isExpected = expected.some((status) => message.text().includes(`status of ${status}`));
+    const isExpected = expected.some((status) => message.text().includes(Number.isInteger(status) ? `status of ${status}` : status));
     if (message.type() === "error" && !isExpected) page.problems.push(message.text());
   });
   page.on("request", (request) => {
@@ -59,12 +60,17 @@ export async function check(page, name) {
   assert.equal(wider, 0, `${name} is wider than the window`);
 }
 
-/** Those that the manual shows. */
-const IMAGES = ["overview", "service", "batch", "held", "decision", "withdrawals", "transaction", "overview-phone"];
+/** An image for the manual, in light and wide unless its name says otherwise. */
+export async function screenshot(page, name, scheme, width) {
+  const parts = [name, width < 1200 && (width < 800 ? "phone" : "narrow"), scheme === "dark" && "dark"];
+  writeFileSync(join(given.images, `${parts.filter(Boolean).join("-")}.png`), withPalette(await page.screenshot()));
+}
 
-export async function screenshot(page, name) {
-  if (!IMAGES.includes(name)) return;
-  await page.screenshot({ path: join(given.images, `${name}.png`) });
+/** No table is wider than its place. */
+export async function tablesFit(page, name) {
+  const wider = await page.evaluate(() => [...document.querySelectorAll(".scroll")]
+    .filter((it) => it.scrollWidth > it.clientWidth).map((it) => `${it.getAttribute("aria-label")}: ${it.scrollWidth} of ${it.clientWidth}`));
+  assert.deepEqual(wider, [], name);
 }
 
 export function heading(page, text) {

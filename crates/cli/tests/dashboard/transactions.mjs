@@ -1,30 +1,32 @@
 // The transactions of a server for an EVM chain: the list with its filters, what each did or waits for, and its verbs.
 
 import assert from "node:assert/strict";
-import { check, given, heading, open, run, screenshot, text } from "./browser.mjs";
+import { check, given, heading, open, run, screenshot, tablesFit, text } from "./browser.mjs";
 
 const { url, executed, parked, recipient } = given;
 const of = (id) => `${url}/dashboard#/transactions/${id}`;
 
 await run(async (browser) => {
-  for (const [scheme, width] of [["dark", 360], ["light", 1200]]) {
+  for (const [scheme, width] of [["light", 360], ["dark", 360], ["light", 800], ["dark", 1200], ["light", 1200]]) {
     const page = await open(browser, `${url}/dashboard#/transactions`, { scheme, width });
     await heading(page, "Transactions");
     for (const shown of ["admin0", "of at most 200 gwei", executed.slice(0, 12), "order 7", "executed", parked.slice(0, 12), "parked"]) await text(page, shown);
     await check(page, `transactions, ${scheme}, ${width}`);
-    await screenshot(page, width === 1200 ? "transactions" : "transactions-phone");
+    await tablesFit(page, `transactions, ${scheme}, ${width}`);
+    if (width !== 800) await screenshot(page, "transactions", scheme, width);
 
     await page.goto(of(executed));
     await heading(page, "Transaction");
     for (const shown of ["The transaction is executed.", "WithdrawPollCreated", "member", "Gas used", "What was signed", "accepted"]) await text(page, shown);
     await check(page, `executed transaction, ${scheme}, ${width}`);
-    await screenshot(page, width === 1200 ? "transaction" : "transaction-phone");
+    await tablesFit(page, `transaction, ${scheme}, ${width}`);
+    if (width !== 800) await screenshot(page, "transaction", scheme, width);
 
     await page.goto(of(parked));
     await text(page, "The transaction is parked: the base fee is");
     for (const shown of ["It fails if it is not signed before 2100-01-01", "0.000000001 gwei", "200 bytes", "times more, until"]) await text(page, shown);
     await check(page, `parked transaction, ${scheme}, ${width}`);
-    await screenshot(page, width === 1200 ? "parked-transaction" : "parked-transaction-phone");
+    await tablesFit(page, `parked-transaction, ${scheme}, ${width}`);
     await page.close();
   }
 

@@ -20,6 +20,41 @@ pub trait BatchFormat: Send + Sync {
     fn parse_id(&self, text: &str) -> Result<ItemId, FormatError> {
         text.parse().map_err(|error: ItemIdError| FormatError::Id(error.to_string()))
     }
+
+    /// What is in the bytes of a stored batch, for people who read it. `None`: the payload is opaque.
+    fn content(&self, _batch: &[u8]) -> Option<BatchContent> {
+        None
+    }
+}
+
+/// What is in a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchContent {
+    /// The public key of its signer.
+    pub signer: String,
+    /// Its transactions, in order.
+    pub transactions: Vec<TransactionContent>,
+}
+
+/// What is in a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionContent {
+    /// Its id.
+    pub id: String,
+    /// The public key of its signer.
+    pub signer: String,
+    /// The family that executes the payload, and its version.
+    pub family: String,
+    /// The addresses that may be read.
+    pub inputs: Vec<String>,
+    /// The addresses that may be written.
+    pub outputs: Vec<String>,
+    /// The transactions that must be applied before.
+    pub dependencies: Vec<String>,
+    /// What distinguishes it from others with the same content.
+    pub nonce: String,
+    /// The input of the family.
+    pub payload: Vec<u8>,
 }
 
 /// Why bytes are refused. Each message is complete: it names the batch and the rule.

@@ -21,7 +21,7 @@ pub use batch::{Hold, NewBatch, Receipt, StatusReport, StoredBatch};
 pub use batch_bytes::BatchBytes;
 #[cfg(feature = "mocks")]
 pub use batch_format::MockBatchFormat;
-pub use batch_format::{BatchFormat, FormatError};
+pub use batch_format::{BatchContent, BatchFormat, FormatError, TransactionContent};
 pub use change::{Change, ChangeOutcome, Decision, OperatorDecision, Stale};
 pub use client_id::ClientId;
 pub use deadline::{Deadline, DeadlineError, LedgerPosition, TimeLeft};

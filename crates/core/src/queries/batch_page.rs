@@ -12,6 +12,8 @@ use crate::{ServiceId, Timestamp};
 pub struct BatchSelection {
     /// Only batches of this service.
     pub service_id: Option<ServiceId>,
+    /// Only batches of services whose id contains this text.
+    pub service_contains: Option<String>,
     /// Only batches in one of these states; empty: in any.
     pub states: BTreeSet<BatchState>,
     /// Only batches that were stored at this time or later.
@@ -26,6 +28,8 @@ pub struct BatchSelection {
     pub held: Option<bool>,
     /// Only batches with this label.
     pub label: Option<BatchLabel>,
+    /// Only batches whose label contains this text.
+    pub label_contains: Option<String>,
 }
 
 impl BatchSelection {
@@ -33,7 +37,12 @@ impl BatchSelection {
     pub fn selects(&self, listed: &ListedBatch) -> bool {
         let ListedBatch { batch, label, error } = listed;
         let has_text = |text: &String| error.as_ref().is_some_and(|error| error.contains(text));
-        self.service_id.as_ref().is_none_or(|service_id| *service_id == batch.service_id)
+        let is_labelled =
+            |text: &String| label.as_ref().is_some_and(|label| label.as_str().contains(text));
+        let is_in = |text: &String| batch.service_id.as_str().contains(text);
+        self.service_contains.as_ref().is_none_or(is_in)
+            && self.label_contains.as_ref().is_none_or(is_labelled)
+            && self.service_id.as_ref().is_none_or(|service_id| *service_id == batch.service_id)
             && (self.states.is_empty() || self.states.contains(&batch.progress.state))
             && self.stored_from.is_none_or(|from| batch.created_at >= from)
             && self.stored_before.is_none_or(|before| batch.created_at < before)
@@ -146,6 +155,8 @@ mod tests {
             BatchSelection { has_error: Some(true), held: Some(false), ..all() },
             BatchSelection { error_contains: Some("such".to_owned()), ..all() },
             BatchSelection { label: Some("mine".parse().unwrap()), ..all() },
+            BatchSelection { label_contains: Some("in".to_owned()), ..all() },
+            BatchSelection { service_contains: Some("::b".to_owned()), ..all() },
         ];
         let others = [
             BatchSelection { service_id: Some("a::c".parse().unwrap()), ..all() },
@@ -156,6 +167,8 @@ mod tests {
             BatchSelection { error_contains: Some("404".to_owned()), ..all() },
             BatchSelection { held: Some(true), ..all() },
             BatchSelection { label: Some("other".parse().unwrap()), ..all() },
+            BatchSelection { label_contains: Some("other".to_owned()), ..all() },
+            BatchSelection { service_contains: Some("::c".to_owned()), ..all() },
         ];
         for selection in selecting {
             assert!(selection.selects(&listed()), "{selection:?}");

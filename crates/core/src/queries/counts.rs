@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::batches::BatchState;
 use crate::claims::InstanceId;
 use crate::queries::QueueDepth;
-use crate::{BatchResult, ServiceId};
+use crate::{BatchResult, ServiceId, Timestamp};
 
 /// How many services have open batches, and how many of them are in trouble.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,6 +76,8 @@ pub struct OpenStates {
     /// The number of waiting open batches by the name of the wait reason. In services with one lane, batches that wait
     /// for their turn are not counted.
     pub waits: BTreeMap<&'static str, u64>,
+    /// The batches that are held for an operator, also behind others.
+    pub held: u64,
     /// How long ago the oldest open batch was accepted; `None` if none is open.
     pub oldest: Option<Duration>,
 }
@@ -87,6 +89,30 @@ pub struct OpenState {
     pub batches: u64,
     /// How long the first of them has been in this state.
     pub longest: Duration,
+}
+
+/// What all instances did in a period, and what was open then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// When the period began.
+    pub at: Timestamp,
+    /// How many attempts to submit a batch began.
+    pub attempts: u64,
+    /// How many batches ended as committed.
+    pub committed: u64,
+    /// How many batches ended as invalid.
+    pub invalid: u64,
+    /// The largest number of open batches.
+    pub open: u64,
+    /// The largest age of the oldest open batch.
+    pub oldest: Duration,
+}
+
+impl Sample {
+    /// The shortest period.
+    pub const PERIOD: Duration = Duration::from_secs(10);
+    /// How long samples are kept.
+    pub const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
 /// The connections of one pool.
@@ -123,7 +149,7 @@ impl DiskSpace {
     }
 }
 
-/// Counts what is stored, for the health and the metrics of a server.
+/// Counts what is stored, for the health and the metrics of a server, and keeps samples of the last day.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait BatchCounts: Send + Sync {
     /// How many services have open batches, and how many of them are in trouble.
@@ -140,6 +166,12 @@ pub trait BatchCounts: Send + Sync {
 
     /// How many services this instance claims.
     fn count_claims(&self, instance: &InstanceId) -> BatchResult<u64>;
+
+    /// Adds to the sample of the present period, and removes those that are too old. The time of the sample is not used.
+    fn add_sample(&self, sample: &Sample) -> BatchResult<()>;
+
+    /// The samples since a time in whole periods of this length, the oldest first, without those in which no instance ran.
+    fn samples(&self, since: Timestamp, period: Duration) -> BatchResult<Vec<Sample>>;
 
     /// The connections to the database, by pool. Like `events_written`, it reads only from memory.
     fn connections(&self) -> Vec<PoolConnections>;

@@ -16,7 +16,7 @@ pub use batch_page::{
 #[cfg(feature = "mocks")]
 pub use counts::MockBatchCounts;
 pub use counts::{
-    BatchCounts, DiskSpace, FullQueue, OpenState, OpenStates, PoolConnections, QueueCounts,
+    BatchCounts, DiskSpace, FullQueue, OpenState, OpenStates, PoolConnections, QueueCounts, Sample,
     ServiceCounts,
 };
 pub use explain::{BatchExplanation, MoreThanWait, SearchLimits, ServiceExplanation, ServiceFacts};

@@ -20,6 +20,8 @@ pub struct ServiceOverview {
     pub oldest_at: Option<Timestamp>,
     /// How many open batches are held for an operator.
     pub held: u64,
+    /// Whether holds stop the service: each batch that is next or under way is held.
+    pub stopped_by_holds: bool,
     /// The last error of a batch that could not be sent and is not held; `None`: there is none.
     pub failing: Option<String>,
     /// Why a gate, such as that of the gas price, keeps back a batch that is not held; `None`: no gate does.

@@ -1,88 +1,76 @@
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use grid_batch_api::HistoryPoint;
+use grid_batch_claims::ChangeCounters;
+use grid_batch_core::queries::{BatchCounts, Sample};
+use grid_batch_submitter::SubmitterCounters;
 
-/// Depth, age and counts of the last hour, in memory. Clones share their state.
-#[derive(Debug, Clone, Default)]
-pub struct History(Arc<Mutex<VecDeque<Sample>>>);
+use crate::ServerCounts;
 
-/// One measurement.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
-    pub(super) at: Instant,
-    pub(super) open: u64,
-    pub(super) oldest: Duration,
-    pub(super) submitted: u64,
-    pub(super) committed: u64,
-    pub(super) invalid: u64,
+/// Adds what this instance did to the samples of the store, so that charts show all instances and survive a restart.
+pub struct HistoryRecorder {
+    submitter: SubmitterCounters,
+    changes: ChangeCounters,
+    /// What is stored.
+    stored: ServerCounts,
+    stored_at: Option<Instant>,
 }
 
-impl History {
-    const LENGTH: Duration = Duration::from_secs(60 * 60);
-    /// Samples are kept at least this far apart. The latest is always kept.
-    const DISTANCE: Duration = Duration::from_secs(10);
-
-    pub(super) fn record(&self, sample: Sample) {
-        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let [.., before, last] = samples.make_contiguous()
-            && last.at.duration_since(before.at) < Self::DISTANCE
-        {
-            samples.pop_back();
-        }
-        samples.push_back(sample);
-        while samples.front().is_some_and(|it| sample.at.duration_since(it.at) > Self::LENGTH) {
-            samples.pop_front();
-        }
+impl HistoryRecorder {
+    /// A recorder of what these have counted since the start of the process.
+    pub fn new(submitter: SubmitterCounters, changes: ChangeCounters) -> Self {
+        Self { submitter, changes, stored: ServerCounts::default(), stored_at: None }
     }
 
-    /// The samples, oldest first.
-    pub fn read(&self) -> Vec<HistoryPoint> {
-        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let point = |sample: &Sample| HistoryPoint {
-            seconds_ago: sample.at.elapsed().as_secs_f64(),
-            open: sample.open,
-            oldest_seconds: sample.oldest.as_secs_f64(),
-            submitted: sample.submitted,
-            committed: sample.committed,
-            invalid: sample.invalid,
-        };
-        samples.iter().map(point).collect()
+    /// Adds what was not added yet, about once in each period. What cannot be stored is added later.
+    pub(super) fn record(&mut self, store: &dyn BatchCounts, open: u64, oldest: Duration) {
+        // The job that calls this is not exact, and no period should be left out.
+        if self.stored_at.is_some_and(|at| at.elapsed() < Sample::PERIOD * 3 / 4) {
+            return;
+        }
+        let counts = ServerCounts::new(self.submitter.read(), self.changes.read());
+        let sample = Sample { open, oldest, ..since(&self.stored, &counts) };
+        // The health reports a database that takes no writes.
+        if store.add_sample(&sample).is_ok() {
+            (self.stored, self.stored_at) = (counts, Some(Instant::now()));
+        }
+    }
+}
+
+fn since(before: &ServerCounts, now: &ServerCounts) -> Sample {
+    Sample {
+        attempts: now.submitted - before.submitted,
+        committed: now.committed - before.committed,
+        invalid: now.invalid - before.invalid,
+        ..Sample::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::mocks::MockBatchCounts;
+    use grid_batch_core::{BatchError, BatchResult};
+
     use super::*;
 
-    fn record(history: &History, start: Instant, seconds: u64) {
-        let at = start + Duration::from_secs(seconds);
-        let (oldest, committed) = (Duration::ZERO, seconds);
-        history.record(Sample { at, open: 1, oldest, submitted: 0, committed, invalid: 0 });
-    }
-
-    fn committed(history: &History) -> Vec<u64> {
-        history.read().iter().map(|point| point.committed).collect()
+    #[test]
+    fn sample_has_what_happened_since_the_one_before() {
+        let before = ServerCounts { submitted: 5, committed: 3, ..ServerCounts::default() };
+        let now = ServerCounts { submitted: 7, committed: 4, invalid: 1, ..before };
+        let expected = Sample { attempts: 2, committed: 1, invalid: 1, ..Sample::default() };
+        assert_eq!(since(&before, &now), expected);
     }
 
     #[test]
-    fn close_samples_are_replaced_by_the_latest() {
-        let (history, start) = (History::default(), Instant::now());
-        for seconds in [0, 5, 10, 15, 20, 25] {
-            record(&history, start, seconds);
-        }
-        assert_eq!(committed(&history), [0, 10, 20, 25]);
-    }
-
-    #[test]
-    fn old_samples_are_dropped() {
-        let (history, start) = (History::default(), Instant::now());
-        for seconds in [0, 10, 3_605, 3_612] {
-            record(&history, start, seconds);
-        }
-        assert_eq!(committed(&history), [3_605, 3_612]);
+    fn one_sample_is_added_in_a_period_and_a_failed_one_again() {
+        let mut recorder =
+            HistoryRecorder::new(SubmitterCounters::default(), ChangeCounters::default());
+        let mut add = |result: fn() -> BatchResult<()>, times| {
+            let mut store = MockBatchCounts::new();
+            store.expect_add_sample().times(times).returning(move |_| result());
+            recorder.record(&store, 3, Duration::ZERO);
+        };
+        add(|| Err(BatchError::Unavailable("no answer".to_owned())), 1);
+        add(|| Ok(()), 1);
+        add(|| Ok(()), 0);
     }
 }

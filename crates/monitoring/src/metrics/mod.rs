@@ -13,10 +13,10 @@ use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::Jobs;
 use grid_batch_withdrawals::{GasAdminAmounts, GasMonitor};
 
-pub use history::History;
+pub use history::HistoryRecorder;
 #[cfg(test)]
 pub(crate) use queues::COUNTED_REASONS;
-pub use queues::{HistoryRecorder, QueueMetrics, QueueSources};
+pub use queues::{QueueMetrics, QueueSources};
 pub use stage_times::StageTimes;
 
 use crate::Health;

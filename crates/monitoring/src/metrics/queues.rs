@@ -5,21 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grid_batch_api::MetricsText;
-use grid_batch_claims::ChangeCounters;
+use grid_batch_api::{MetricsText, OpenCounts};
 use grid_batch_core::BatchResult;
 use grid_batch_core::batches::BatchState;
 use grid_batch_core::claims::InstanceId;
 use grid_batch_core::queries::{BatchCounts, OpenStates, QueueDepth, WaitReason};
 use grid_batch_core::webhooks::{Webhook, WebhookStore};
-use grid_batch_submitter::SubmitterCounters;
 use grid_batch_support::{Job, Jobs, Next, Schedule, TimeShare};
 
-use super::{
-    count,
-    history::{History, Sample},
-};
-use crate::ServerCounts;
+use super::{count, history::HistoryRecorder};
 
 /// Depths and ages of the queues. They are read from the store at intervals, because a scrape must not wait for the
 /// store. Clones share their state.
@@ -34,31 +28,6 @@ pub struct QueueSources {
     pub webhooks: Arc<dyn WebhookStore>,
     /// Returns the id of this instance, whose claims are counted.
     pub instance: Box<dyn Fn() -> InstanceId + Send>,
-}
-
-/// Records the history.
-pub struct HistoryRecorder {
-    /// The history of measurements.
-    pub history: History,
-    /// The counters of the submitter.
-    pub submitter: SubmitterCounters,
-    /// What has happened to batches.
-    pub changes: ChangeCounters,
-}
-
-impl HistoryRecorder {
-    fn record(&self, queues: &Queues) {
-        let ServerCounts { submitted, committed, invalid, .. } =
-            ServerCounts::new(self.submitter.read(), self.changes.read());
-        self.history.record(Sample {
-            at: queues.read_at,
-            open: queues.open,
-            oldest: queues.states.oldest.unwrap_or_default(),
-            submitted,
-            committed,
-            invalid,
-        });
-    }
 }
 
 #[derive(Debug)]
@@ -117,7 +86,7 @@ impl QueueMetrics {
         &self,
         sources: QueueSources,
         most: usize,
-        history: HistoryRecorder,
+        mut history: HistoryRecorder,
         jobs: &Jobs,
     ) -> Job {
         let shared = self.clone();
@@ -127,10 +96,15 @@ impl QueueMetrics {
             let started = Instant::now();
             // The health reports that the database does not answer, and the metrics show the age of the counts.
             let Ok(queues) = Queues::read(&sources, most) else { return Ok(Next::AfterInterval) };
-            history.record(&queues);
+            history.record(&*sources.counts, queues.open, queues.oldest());
             *shared.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(queues);
             Ok(Next::After(share.pause_after(started.elapsed())))
         })
+    }
+
+    /// What was counted last; `None`: nothing yet.
+    pub fn counts(&self) -> Option<OpenCounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Queues::counts)
     }
 
     pub(super) fn write(&self, text: &mut MetricsText) {
@@ -152,6 +126,22 @@ impl Queues {
             webhooks: WebhookCounts::of(&webhooks.webhooks()?),
             read_at: Instant::now(),
         })
+    }
+
+    fn oldest(&self) -> Duration {
+        self.states.oldest.unwrap_or_default()
+    }
+
+    fn counts(&self) -> OpenCounts {
+        let name = |(state, batches): (BatchState, u64)| (state.as_str(), batches);
+        OpenCounts {
+            open: self.open,
+            states: self.by_state().into_iter().map(name).collect(),
+            reasons: self.by_reason(),
+            held: self.states.held,
+            oldest_seconds: self.oldest().as_secs_f64(),
+            age_seconds: self.read_at.elapsed().as_secs_f64(),
+        }
     }
 
     fn write(&self, text: &mut MetricsText) {
@@ -186,7 +176,7 @@ impl Queues {
             services.sample(&[("service", service)], count(*batches));
         }
         self.webhooks.write(text);
-        let oldest = self.states.oldest.unwrap_or_default().as_secs_f64();
+        let oldest = self.oldest().as_secs_f64();
         let help = "How long ago the oldest open batch was accepted; 0 if none is open.";
         text.gauge("grid_batch_oldest_open_batch_seconds", help, oldest);
         let age = self.read_at.elapsed().as_secs_f64();
@@ -284,6 +274,7 @@ mod tests {
             states: OpenStates {
                 states: [(BatchState::InDoubt, in_doubt)].into(),
                 waits: [("evidence", 1), ("held", 1)].into(),
+                held: 1,
                 oldest,
             },
             open: depths.iter().map(|depth| depth.open).sum(),

@@ -13,7 +13,7 @@ use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_core::{ScopeIdError, ServiceId};
 use grid_batch_ledger_check::{LedgerCheck, compare_states};
 use grid_batch_monitoring::{
-    CompareSettings, CountsLog, EventObserver, Health, HealthSources, History, HistoryRecorder,
+    CompareSettings, CountsLog, EventObserver, Health, HealthSources, HistoryRecorder,
     MetricsSources, QueueMetrics, QueueSources, watch_gas,
 };
 use grid_batch_poller::{
@@ -70,7 +70,7 @@ pub(super) fn compose(
     let counters = Counters { claims: &claims, poller, submitter: submitter.clone(), lookups };
     let commits = CommitProgress::default();
     let health = start_health(&base, &shared, &counters, &opened, commits.clone(), parts)?;
-    let (metrics, history) = start_metrics(&base, &shared, &counters, &opened, &health, parts);
+    let metrics = start_metrics(&base, &shared, &counters, &opened, &health, parts);
     let counts = CountsLog::start(
         config.testing.log_counts,
         submitter.clone(),
@@ -84,7 +84,7 @@ pub(super) fn compose(
     parts.last_dropped("counts of batches", counts);
 
     let interface =
-        HttpInterface { health, metrics, history, access, commits, recall, stream: stream.clone() };
+        HttpInterface { health, metrics, access, commits, recall, stream: stream.clone() };
     let api = interface.serve(&base, &shared, opened, listeners, connections)?;
     let url = http_interface::url(config, api.local_addr());
     parts.first("HTTP interface", api);
@@ -356,13 +356,9 @@ fn start_metrics(
     opened: &ServerLedger,
     health: &Health,
     parts: &mut Stops,
-) -> (MetricsSources, History) {
-    let (queues, history) = (QueueMetrics::default(), History::default());
-    let recorder = HistoryRecorder {
-        history: history.clone(),
-        submitter: counters.submitter.clone(),
-        changes: shared.changes.clone(),
-    };
+) -> MetricsSources {
+    let queues = QueueMetrics::default();
+    let recorder = HistoryRecorder::new(counters.submitter.clone(), shared.changes.clone());
     /// Each is a time series of Prometheus for each instance.
     const MOST: usize = 100;
     let (store, claims) = (Arc::new(base.store.clone()), base.claims.clone());
@@ -372,7 +368,7 @@ fn start_metrics(
         instance: Box::new(move || claims.instance()),
     };
     parts.last_views([queues.watch(counted, MOST, recorder, &base.jobs)]);
-    let sources = MetricsSources {
+    MetricsSources {
         queues,
         gas: opened.gas.clone(),
         health: health.clone(),
@@ -383,8 +379,7 @@ fn start_metrics(
         stages: shared.stages.clone(),
         store,
         jobs: base.jobs.clone(),
-    };
-    (sources, history)
+    }
 }
 
 fn compare_settings(base: &Base<'_>) -> Arc<CompareSettings> {

@@ -10,10 +10,10 @@ use grid_batch_claims::RecordedStream;
 #[cfg(feature = "evm")]
 use grid_batch_core::ServiceId;
 use grid_batch_core::events::{Recorded, RecordedSubscriber};
-use grid_batch_core::queries::SearchLimits;
+use grid_batch_core::queries::{BatchCounts, SearchLimits};
 #[cfg(feature = "evm")]
 use grid_batch_monitoring::gas_reports;
-use grid_batch_monitoring::{Health, History, MetricsSources, WaitSources, ledger_report};
+use grid_batch_monitoring::{Health, MetricsSources, WaitSources, ledger_report};
 use grid_batch_poller::{EventFollower, MonitorOptions};
 use grid_batch_queuer::Recall;
 use grid_batch_store::ClaimStore;
@@ -30,7 +30,6 @@ use crate::{Config, PollConfig};
 pub(super) struct HttpInterface {
     pub(super) health: Health,
     pub(super) metrics: MetricsSources,
-    pub(super) history: History,
     pub(super) access: AccessControl,
     pub(super) commits: CommitProgress,
     pub(super) recall: Recall<ClaimStore>,
@@ -47,7 +46,8 @@ impl HttpInterface {
         listeners: Vec<ApiListener>,
         connections: usize,
     ) -> Result<RunningApi, StartError> {
-        let Self { health, metrics, history, access, commits, recall, stream } = self;
+        let Self { health, metrics, access, commits, recall, stream } = self;
+        let (queues, samples) = (metrics.queues.clone(), base.store.clone());
         let (stages, claims) = (shared.stages.clone(), base.claims.clone());
         let api =
             configure(base, shared, health).with_options(api_options(base.config, connections));
@@ -66,7 +66,8 @@ impl HttpInterface {
             .with_awaited_batches(shared.awaited.clone())
             .with_received_callback(move |ids| stages.received(ids))
             .with_metrics(move |text| metrics.write(text))
-            .with_history(move || history.read())
+            .with_counts(move || queues.counts())
+            .with_history(move |since, period| BatchCounts::samples(&samples, since, period))
             .with_clock(base.config.clock());
         Ok(api.build().map_err(StartError::part)?.serve_all(listeners)?)
     }

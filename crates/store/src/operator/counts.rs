@@ -1,8 +1,10 @@
-use grid_batch_core::BatchResult;
+use std::time::Duration;
+
 use grid_batch_core::claims::InstanceId;
 use grid_batch_core::queries::{
-    BatchCounts, OpenStates, PoolConnections, QueueCounts, QueueDepth, ServiceCounts,
+    BatchCounts, OpenStates, PoolConnections, QueueCounts, QueueDepth, Sample, ServiceCounts,
 };
+use grid_batch_core::{BatchResult, Timestamp};
 
 use crate::sql::Store;
 
@@ -25,6 +27,14 @@ impl BatchCounts for Store {
 
     fn count_claims(&self, instance: &InstanceId) -> BatchResult<u64> {
         Ok(self.count_claims(instance)?)
+    }
+
+    fn add_sample(&self, sample: &Sample) -> BatchResult<()> {
+        Ok(self.add_sample(sample)?)
+    }
+
+    fn samples(&self, since: Timestamp, period: Duration) -> BatchResult<Vec<Sample>> {
+        Ok(self.samples(since, period)?)
     }
 
     fn connections(&self) -> Vec<PoolConnections> {

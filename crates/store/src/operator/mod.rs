@@ -14,6 +14,7 @@ mod pauses;
 mod queue_counts;
 mod retention;
 mod retry;
+mod samples;
 mod service_counts;
 mod services;
 #[cfg(feature = "tokens")]

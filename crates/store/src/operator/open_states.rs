@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
-use diesel::prelude::*;
+use diesel::{dsl::count_star, prelude::*};
 use grid_batch_core::Timestamp;
 use grid_batch_core::batches::{BatchState, DltStatus};
 use grid_batch_core::queries::{OpenStates, WaitReason};
@@ -8,7 +8,7 @@ use grid_batch_core::queue::{BlockedBy, Strategy, WaitKind};
 
 use crate::sql::{
     Connection, Statement, Store, StoreError, result_row,
-    schema::{batches, waiting_batches},
+    schema::{batches, waiting_batches, waiting_holds},
 };
 
 /// In a paused service, batches that were never tried wait for the end of the pause.
@@ -54,16 +54,27 @@ impl Store {
             .limit(1)
             .select(batches::created_at);
         let first: Vec<i64> = connection.load_query("first_without_lane", first)?;
+        let held = waiting_holds::table
+            .inner_join(batches::table)
+            .filter(waiting_holds::batch_seq.gt(0))
+            .filter(batches::ended_at.is_null())
+            .select(count_star());
+        let held: Vec<i64> = connection.load_query("count_waiting_holds", held)?;
         let now = self.now();
         let age = |micros: i64| now.since(Timestamp::from_micros(micros));
         let created = rows.iter().filter_map(|row| row.created_at).chain(first);
-        let mut found = OpenStates { oldest: created.map(age).max(), ..OpenStates::default() };
+        let mut found = OpenStates {
+            oldest: created.map(age).max(),
+            held: held.iter().map(|count| count.unsigned_abs()).sum(),
+            ..OpenStates::default()
+        };
         for row in &rows {
             let state = row.state()?;
             let of_state = found.states.entry(state).or_default();
             of_state.batches += row.batches.unsigned_abs();
             let since = row.since.or(row.created_at);
             of_state.longest = of_state.longest.max(since.map_or(Duration::ZERO, age));
+            found.held += if row.held { row.batches.unsigned_abs() } else { 0 };
             *found.waits.entry(row.cause(state)).or_default() += row.batches.unsigned_abs();
         }
         for (cause, batches) in self.count_waiting(connection)? {

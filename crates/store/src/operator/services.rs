@@ -61,7 +61,7 @@ fn load_overviews(
     let overview = |name: &String| {
         let added = *added.get(name)?;
         Some(service_id(name).map(|service_id| {
-            let Queue { ended, under_way, in_doubt, held, failing, parked, oldest_at } =
+            let Queue { ended, under_way, in_doubt, held, lanes, failing, parked, oldest_at } =
                 queues.remove(name).unwrap_or_default();
             let waiting_at = oldest_waiting.get(name).copied();
             let halt = halts.get(name).copied();
@@ -71,6 +71,7 @@ fn load_overviews(
                 in_doubt,
                 oldest_at: oldest_at.into_iter().chain(waiting_at).min(),
                 held: held + waiting_holds.get(name).copied().unwrap_or(0),
+                stopped_by_holds: held > 0 && held == lanes,
                 failing,
                 parked,
                 halts: halt.map_or(0, |(count, _)| count),
@@ -183,6 +184,8 @@ struct Queue {
     under_way: u64,
     in_doubt: u64,
     held: u64,
+    /// How many lanes have a batch.
+    lanes: u64,
     /// The error of a batch that could not be sent and is not held.
     failing: Option<String>,
     /// Why a gate keeps back a batch that is not held.
@@ -241,6 +244,7 @@ fn load_queues(
         queue.under_way += u64::from(row.submitted);
         queue.in_doubt += u64::from(is_in_doubt);
         queue.held += u64::from(row.held_at.is_some());
+        queue.lanes += u64::from(row.created_at.is_some());
         queue.failing = queue.failing.take().or(failure);
         queue.parked = queue.parked.take().or(closed_gate);
         let created_at = row.created_at.map(Timestamp::from_micros);

@@ -75,6 +75,17 @@ table! {
 }
 
 table! {
+    samples (started_at) {
+        started_at -> BigInt,
+        attempts -> BigInt,
+        committed -> BigInt,
+        invalid -> BigInt,
+        open -> BigInt,
+        oldest -> BigInt,
+    }
+}
+
+table! {
     new_services (service_id) {
         service_id -> Text,
         signer -> Binary,
@@ -411,6 +422,7 @@ allow_tables_to_appear_in_same_query!(
     service_id_claims,
     database_state,
     intake_lists,
+    samples,
     new_services,
     client_batches,
     service_histories,

@@ -36,6 +36,7 @@ mod releases;
 mod restored;
 mod retention;
 mod rounds;
+mod samples;
 mod scheduling;
 mod service_histories;
 mod services;

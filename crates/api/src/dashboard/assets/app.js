@@ -1,27 +1,37 @@
 // The page: chooses a view by the address, keeps it current, and follows the events of the server.
 
-import { element, replace } from "./dom.js";
+import { forgetAccess, mayForSome, may, readAccess, serves } from "./access.js";
+import { clock, duration, element, replace, route } from "./dom.js";
 import { Problem, follow, setToken, token } from "./server.js";
 import { showSignIn } from "./sign_in.js";
 import { explain } from "./verbs.js";
 import { overview } from "./views/overview.js";
 import { services, service } from "./views/services.js";
-import { batches, batch } from "./views/batches.js";
+import { batches } from "./views/batches.js";
+import { batch } from "./views/batch.js";
+import { find } from "./views/find.js";
 import { held } from "./views/held.js";
 import { transaction, transactions, withdrawal, withdrawals } from "./views/queued.js";
 import { nodes } from "./views/nodes.js";
 import { events } from "./views/events.js";
+import { log } from "./views/log.js";
+import { webhooks, webhook } from "./views/webhooks.js";
 
-/** Name, title, the view, and the view of one thing. */
+const ALWAYS = () => true;
+const NEVER = () => false;
+/** Name, title, the view, the view of one thing, and when it is offered. */
 const VIEWS = [
-  ["", "Overview", overview],
-  ["services", "Services", services, service],
-  ["batches", "Batches", batches, batch],
-  ["held", "Held", held],
-  ["withdrawals", "Withdrawals", withdrawals, withdrawal],
-  ["transactions", "Transactions", transactions, transaction],
-  ["nodes", "Nodes", nodes],
-  ["events", "Events", events],
+  { name: "", title: "Overview", list: overview },
+  { name: "services", title: "Services", list: services, one: service },
+  { name: "batches", title: "Batches", list: batches, one: batch },
+  { name: "held", title: "Held", list: held },
+  { name: "withdrawals", title: "Withdrawals", list: withdrawals, one: withdrawal, isOffered: () => serves("withdrawals") },
+  { name: "transactions", title: "Transactions", list: transactions, one: transaction, isOffered: () => serves("transactions") },
+  { name: "nodes", title: "Nodes", list: nodes },
+  { name: "events", title: "Events", list: events },
+  { name: "webhooks", title: "Webhooks", list: webhooks, one: webhook, isOffered: () => serves("webhooks") && may("operate") },
+  { name: "log", title: "Log", list: log, isOffered: () => mayForSome("operate") },
+  { name: "find", title: "Find", list: find, isOffered: NEVER },
 ];
 /** A view is read again after an event, but not more often, and without an event after so long. */
 const SHORTEST_PAUSE = 1000;
@@ -30,9 +40,12 @@ const LONGEST_PAUSE = 5000;
 const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const signOut = document.getElementById("sign-out");
+const stale = document.getElementById("stale");
+const search = document.getElementById("find");
 
 let current = null;
 let following = null;
+let isKnown = false;
 
 /** What the address names. */
 function parse() {
@@ -43,14 +56,11 @@ function parse() {
 
 function open() {
   const { name, id, parameters } = parse();
-  const [, title, list, one] = VIEWS.find(([it]) => it === name) ?? VIEWS[0];
+  const { title, list, one } = VIEWS.find((it) => it.name === name) ?? VIEWS[0];
   current?.abort();
   current = new AbortController();
   const { signal } = current;
-  for (const anchor of document.querySelectorAll("#views a")) {
-    if (anchor.dataset.view === name) anchor.setAttribute("aria-current", "page");
-    else anchor.removeAttribute("aria-current");
-  }
+  markView();
   document.title = `${id ? `${id.slice(0, 12)} · ` : ""}${title} · grid-batch`;
   replace(main, element("p", { class: "muted" }, "Loading …"));
   const view = (id !== undefined && one ? one : list)({ main: element("div"), id, parameters, refresh });
@@ -61,22 +71,74 @@ function open() {
 async function show(view, signal) {
   while (!signal.aborted) {
     try {
+      if (!isKnown) await learn();
       await view.load();
       if (signal.aborted) return;
       if (!main.contains(view.main)) replace(main, view.main);
-      signOut.hidden = !token();
+      answered();
       startFollowing();
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Problem && error.status === 401) {
-        stopFollowing();
+        forget();
         showSignIn(main, token() ? explain(error) : null, start);
         return;
       }
-      replace(main, element("h1", {}, "This view cannot be shown"), element("p", { class: "notice bad", role: "alert" }, explain(error)));
+      failed(view, error);
     }
     await pause(signal);
   }
+}
+
+/** Offers what the token allows and the server serves. */
+async function learn() {
+  await readAccess();
+  isKnown = true;
+  signOut.hidden = !token();
+  search.hidden = false;
+  replace(document.getElementById("views"), VIEWS.filter(({ isOffered = ALWAYS }) => isOffered()).map(({ name, title }) =>
+    element("a", { href: `#/${name}`, "data-view": name }, title)));
+  markView();
+}
+
+function forget() {
+  stopFollowing();
+  forgetAccess();
+  isKnown = false;
+  signOut.hidden = true;
+  search.hidden = true;
+  replace(document.getElementById("views"));
+  answered();
+}
+
+function markView() {
+  const { name } = parse();
+  for (const anchor of document.querySelectorAll("#views a")) {
+    if (anchor.dataset.view === name) anchor.setAttribute("aria-current", "page");
+    else anchor.removeAttribute("aria-current");
+  }
+  // On a phone, the row of views is wider than the window.
+  document.querySelector("#views [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+/** When the server last answered what a view asked for. */
+let answeredAt = null;
+
+function answered() {
+  answeredAt = Date.now();
+  stale.hidden = true;
+}
+
+/** While the server does not answer, the view keeps what it has. What the server refuses is shown in its place. */
+function failed(view, error) {
+  const isRefused = error instanceof Problem && error.status < 500;
+  if (!isRefused && main.contains(view.main)) {
+    const lasted = duration((Date.now() - answeredAt) / 1000);
+    stale.textContent = `No answer for ${lasted}: these are the values of ${clock(answeredAt)}. ${explain(error)}`;
+    stale.hidden = false;
+    return;
+  }
+  replace(main, element("h1", {}, "This view cannot be shown"), element("p", { class: "notice bad", role: "alert" }, explain(error)));
 }
 
 const changes = new EventTarget();
@@ -111,7 +173,7 @@ function onEvent(event) {
 }
 
 function onConnected(isConnected) {
-  connection.textContent = isConnected ? "live" : "no live events, read every 5 s";
+  connection.textContent = isConnected ? "live" : "no live events";
   connection.className = isConnected ? "good" : "warning";
 }
 
@@ -127,12 +189,15 @@ function stopFollowing() {
 }
 
 function start() {
-  stopFollowing();
+  forget();
   open();
 }
 
-document.getElementById("views").append(...VIEWS.map(([name, title]) =>
-  element("a", { href: `#/${name}`, "data-view": name }, title)));
+search.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = new FormData(search).get("text").trim();
+  if (text) location.hash = route("find", undefined, { text });
+});
 signOut.addEventListener("click", () => { setToken(null); start(); });
 addEventListener("hashchange", () => { open(); main.focus(); });
 start();

@@ -29,14 +29,15 @@ export function replace(parent, ...children) {
   if (focused !== undefined) parent.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
-/** A table. A column is {name, number, cell}; the first cell of a row is its heading. */
+/** A table. A column is {name, number, cell}; the first cell of a row, or the one after a box, is its heading. */
 export function table(caption, columns, rows, empty) {
   if (rows.length === 0) return element("p", { class: "muted" }, empty);
   const kind = (column) => [column.number && "number", column.text && "text"].filter(Boolean).join(" ") || null;
   const head = columns.map((column) =>
     element("th", { scope: "col", class: kind(column), "aria-sort": column.sorted ?? null }, column.head ?? column.name));
+  const heading = columns.findIndex((column) => !column.box);
   const row = (value) => element("tr", {}, columns.map((column, at) =>
-    element(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : null, class: kind(column), "data-name": column.name }, column.cell(value))));
+    element(at === heading ? "th" : "td", { scope: at === heading ? "row" : null, class: kind(column), "data-name": column.name }, column.cell(value))));
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     element("table", {},
       element("thead", {}, element("tr", {}, head)),
@@ -73,12 +74,12 @@ export function button(text, key, onclick, properties = {}) {
   return element("button", { type: "button", "data-key": key, onclick, ...properties }, text);
 }
 
-/** A state by its name and a color. */
-export function state(name, detail) {
+/** A state by its name and a color: that of its kind. */
+export function state(name, detail, kind) {
   const kinds = { committed: "good", invalid: "bad", held: "warning", delayed: "warning", in_doubt: "warning", absent: "warning",
     ok: "good", running: "good", degraded: "warning", paused: "warning", draining: "warning", unhealthy: "bad", failing: "bad", stopped: "bad",
     executed: "good", withdrawn: "good", failed: "bad", parked: "warning" };
-  return element("span", { class: `state ${kinds[name] ?? ""}` }, name.replaceAll("_", " "), detail ?? "");
+  return element("span", { class: `state ${kind || kinds[name] || ""}` }, name.replaceAll("_", " "), detail ?? "");
 }
 
 /** A duration in one unit, rounded down. */
@@ -96,6 +97,16 @@ export function ago(text) {
   if (!text) return "";
   const seconds = (Date.now() - Date.parse(text)) / 1000;
   return element("time", { datetime: text, title: text }, `${duration(seconds)} ago`);
+}
+
+/** Whether one of these texts has a part, in any case. */
+export function contains(part, ...texts) {
+  return texts.some((text) => String(text ?? "").toLowerCase().includes(part.toLowerCase()));
+}
+
+/** The time of a day, to the second. */
+export function clock(milliseconds) {
+  return new Date(milliseconds).toLocaleTimeString("en-GB");
 }
 
 export function number(value) {

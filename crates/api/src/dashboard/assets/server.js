@@ -34,6 +34,18 @@ export function withQuery(path, parameters) {
   return query ? `${path}?${query}` : path;
 }
 
+/** All pages of a list, up to so many items. */
+export async function all(path, parameters, most = 5000) {
+  const data = [];
+  let after;
+  do {
+    const page = await get(path, { ...parameters, limit: 1000, after });
+    data.push(...page.data);
+    after = page.next;
+  } while (after && data.length < most);
+  return data;
+}
+
 async function answer(response) {
   const type = response.headers.get("content-type") ?? "";
   const json = type.includes("json") ? await response.json() : null;

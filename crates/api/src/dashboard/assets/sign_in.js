@@ -1,7 +1,8 @@
 // Asks for the token of a reader.
 
 import { element, replace } from "./dom.js";
-import { Problem, get, setToken } from "./server.js";
+import { readAccess } from "./access.js";
+import { Problem, setToken } from "./server.js";
 
 /** Shows the form in place of a view. */
 export function showSignIn(main, problem, signedIn) {
@@ -11,7 +12,7 @@ export function showSignIn(main, problem, signedIn) {
     setToken(input.value);
     try {
       // One request: the server refuses an address for a while that sends many wrong tokens.
-      await get("/v1/history");
+      await readAccess();
     } catch (error) {
       if (error instanceof Problem && error.status !== 403) {
         setToken(null);

@@ -1,9 +1,10 @@
 // What an operator can do: each verb asks for a reason, shows what it would change, and is confirmed.
 
+import { may } from "./access.js";
 import { button, element, replace } from "./dom.js";
-import { Problem, path, post, withQuery } from "./server.js";
+import { Problem, get, path, post, withQuery } from "./server.js";
 
-const dialog = document.getElementById("dialog");
+export const dialog = document.getElementById("dialog");
 
 /** The names of the verbs, and their paths. */
 const OF_BATCHES = {
@@ -18,6 +19,8 @@ const OF_BATCHES = {
   end_following: ["End what follows", "end-following"],
 };
 const DECIDE_ATTEMPT = ["resubmit", "end_committed", "end_invalid"];
+/** Nothing brings back what these end. */
+export const DANGEROUS = ["cancel", "end_committed", "end_invalid", "end_following"];
 /** The kinds of what is queued, and where their verbs are. The server says which verbs it takes. */
 const OF_QUEUED = {
   withdrawal_id: ["withdrawal", (id, verb) => `/withdrawals/${encodeURIComponent(id)}/${encodeURIComponent(verb)}`],
@@ -43,50 +46,103 @@ export function isAbout(action, batchId) {
   return batchId.startsWith(action.batch_id ?? action.withdrawal_id ?? action.transaction_id ?? "");
 }
 
+/** Buttons in a row; those of dangerous verbs stand apart at its end. */
+export function buttonRow(...buttons) {
+  const shown = buttons.flat(Infinity).filter(Boolean);
+  const isDangerous = (it) => it.classList.contains("danger");
+  const apart = shown.filter(isDangerous);
+  return element("div", { class: "buttons" }, shown.filter((it) => !isDangerous(it)),
+    apart.length > 0 && element("div", { class: "buttons apart" }, apart));
+}
+
 export function batchButton(verb, id, service, attempt, text, done) {
   const [name, part, more] = OF_BATCHES[verb] ?? [];
-  if (!name || (DECIDE_ATTEMPT.includes(verb) && attempt === undefined)) return null;
+  if (!name || !may("operate", service) || (DECIDE_ATTEMPT.includes(verb) && attempt === undefined)) return null;
   const url = withQuery(path("batches", id, part), { service_id: service });
   const fields = { ...more, ...(DECIDE_ATTEMPT.includes(verb) ? { attempt } : {}) };
-  return verbButton(name, `the batch ${id.slice(0, 12)}`, text, url, fields, `${verb} ${id}`, done);
+  return verbButton(verb, name, `the batch ${id.slice(0, 12)}`, text, url, fields, `${verb} ${id}`, done);
 }
 
 function queuedButton(kind, url, verb, id, text, done) {
+  if (!may(verb === "retry" ? "operate" : "submit")) return null;
   const name = `${verb[0].toUpperCase()}${verb.slice(1).replaceAll("-", " ")}`;
-  return verbButton(name, `the ${kind} ${id.slice(0, 12)}`, text, url(id, verb), {}, `${verb} ${id}`, done);
+  return verbButton(verb, name, `the ${kind} ${id.slice(0, 12)}`, text, url(id, verb), {}, `${verb} ${id}`, done);
 }
 
 export function serviceButton(verb, id, text, done) {
   const [name, url] = OF_SERVICES[verb] ?? [];
-  return name ? verbButton(name, `the service ${id}`, text, url(id), {}, `${verb} ${id}`, done) : null;
+  return name && may("operate", id) ? verbButton(verb, name, `the service ${id}`, text, url(id), {}, `${verb} ${id}`, done) : null;
 }
 
 export function allServicesButton(verb, text, done) {
+  if (!may("operate")) return null;
   const name = verb === "pause" ? "Pause all" : "Resume all";
-  return verbButton(name, "all services", text, path(verb), {}, `${verb} all`, done);
+  return verbButton(verb, name, "all services", text, path(verb), {}, `${verb} all`, done);
 }
 
 export function instanceButton(verb, id, label, text, done) {
+  if (!may("operate")) return null;
   const name = verb === "drain" ? "Drain" : "End the drain";
-  return verbButton(name, `the instance ${label}`, text, path("instances", id, verb), {}, `${verb} ${id}`, done);
+  return verbButton(verb, name, `the instance ${label}`, text, path("instances", id, verb), {}, `${verb} ${id}`, done);
 }
 
-function verbButton(name, target, text, url, fields, key, done) {
-  return button(name, key, () => ask({ name, target, text, url, fields, done }), { "aria-haspopup": "dialog" });
+/** Sends again what a webhook has not got. */
+export function redeliverButton(id, url, done) {
+  return verbButton("redeliver", "Deliver now", `the webhook ${url}`, "messages that were given up are sent again, and what waits is tried now", path("webhooks", id, "redeliver"), {}, `redeliver ${id}`, done);
 }
 
-/** Shows the dialog. */
-function ask({ name, target, text, url, fields, done }) {
-  const reason = element("textarea", { id: "reason", required: true, rows: "3", maxlength: "1000", autocomplete: "off" });
+/** Opens a list of what can be done about a batch, with what each does. */
+export function decideButton(batch, done) {
+  if (!may("operate", batch.service_id)) return null;
+  return button("Decide …", `decide ${batch.id}`, () => decide(batch, done), { "aria-haspopup": "dialog" });
+}
+
+async function decide(batch, done) {
+  const close = button("Do nothing", "close", () => dialog.close());
+  const body = element("div", {}, element("p", { class: "muted" }, "Loading …"));
+  showDialog(element("div", {}, element("h2", { id: "dialog-title" }, `The batch ${batch.id.slice(0, 12)}`), body, element("div", { class: "buttons" }, close)), close);
+  try {
+    const explained = await get(path("batches", batch.id, "explain"), { service_id: batch.service_id });
+    const actions = explained.actions.filter((action) => isAbout(action, batch.id));
+    const isDangerous = (action) => DANGEROUS.includes(action.verb);
+    actions.sort((a, b) => isDangerous(a) - isDangerous(b));
+    const choices = actions.map((action) => [actionButton(action, explained.batch.attempts, done), action.text]).filter(([it]) => it);
+    replace(body,
+      element("p", { class: "notice" }, explained.text),
+      choices.length === 0 && element("p", {}, "Nothing can be done about it now."),
+      element("ul", { class: "choices" }, choices.map(([it, text]) => element("li", { class: it.classList.contains("danger") ? "apart" : null }, it, element("span", {}, text)))));
+  } catch (error) {
+    replace(body, element("p", { class: "notice bad" }, explain(error)));
+  }
+}
+
+function verbButton(verb, name, target, text, url, fields, key, done) {
+  const isDangerous = DANGEROUS.includes(verb);
+  const onclick = () => ask({ name, target, text, url, fields, done, isDangerous });
+  return button(name, key, onclick, { "aria-haspopup": "dialog", class: isDangerous ? "danger" : null });
+}
+
+export function reasonField() {
+  return element("textarea", { id: "reason", required: true, rows: "3", maxlength: "1000", autocomplete: "off" });
+}
+
+/** Shows a dialog, in place of the present one. */
+export function showDialog(content, focused) {
+  replace(dialog, content);
+  if (!dialog.open) dialog.showModal();
+  focused.focus();
+}
+
+function ask({ name, target, text, url, fields, done, isDangerous }) {
+  const reason = reasonField();
   const outcome = element("div", { role: "status" });
   const send = async (dryRun) => {
     if (!form.reportValidity()) return;
     try {
       const answer = await post(url, { ...fields, reason: reason.value, dry_run: dryRun });
-      // What is queued is answered as it is then.
-      const change = answer.changed ? `${answer.changed.from} → ${answer.changed.to}` : answer.state.replaceAll("_", " ");
+      const change = described(answer);
       if (dryRun) {
-        replace(outcome, element("p", { class: "notice" }, answer.changed ? `It would change: ${change}` : `It is possible; the state is ${change}`));
+        replace(outcome, element("p", { class: "notice" }, answer.changed ? `It would change: ${change}` : `It is possible; ${change}`));
         return;
       }
       dialog.close();
@@ -102,12 +158,17 @@ function ask({ name, target, text, url, fields, done }) {
     element("label", { for: "reason" }, "Reason, for the log of operators", reason),
     outcome,
     element("div", { class: "buttons" },
-      element("button", { type: "submit", class: "primary", id: "confirm" }, name),
+      element("button", { type: "submit", class: isDangerous ? "danger" : "primary", id: "confirm" }, name),
       button("What would it change?", "dry-run", () => send(true), { id: "dry-run" }),
       button("Do nothing", "close", () => dialog.close())));
-  replace(dialog, form);
-  dialog.showModal();
-  reason.focus();
+  showDialog(form, reason);
+}
+
+/** What an answer says has changed. What is queued is answered as it is then. */
+function described(answer) {
+  if (answer.changed) return `${answer.changed.from} → ${answer.changed.to}`;
+  if (answer.messages !== undefined) return `${answer.messages} messages that were given up`;
+  return `the state is ${answer.state.replaceAll("_", " ")}`;
 }
 
 /** An error as a sentence. */

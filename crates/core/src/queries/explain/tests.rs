@@ -65,6 +65,7 @@ fn service(lease_ends_at: Option<i64>) -> ServiceOverview {
         in_doubt: 0,
         oldest_at: Some(at(1)),
         held: 0,
+        stopped_by_holds: false,
         failing: None,
         parked: None,
         halts: 0,

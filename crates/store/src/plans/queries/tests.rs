@@ -128,7 +128,7 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     run("pauses", NOTHING, &|| {
         store.pauses(services).unwrap();
     });
-    run("states", BUSY_LANES, &|| {
+    run("states", BUSY_LANES_AND_HOLDS, &|| {
         store.open_states().unwrap();
     });
     run("holds of waiting batches", WAITING_HOLDS, &|| {

@@ -1,6 +1,6 @@
 // What happens, while it happens.
 
-import { batchLink, button, element, replace, serviceLink, state, table } from "../dom.js";
+import { batchLink, button, contains, element, replace, serviceLink, state, table } from "../dom.js";
 import { get } from "../server.js";
 
 const MOST = 200;
@@ -17,7 +17,7 @@ export function events({ main }) {
     show();
   });
   const show = () => {
-    const matching = shown.filter((it) => `${it.service_id} ${it.batch_id} ${it.kind} ${it.state} ${it.detail ?? ""}`.includes(filter));
+    const matching = shown.filter((it) => contains(filter, it.service_id, it.batch_id, it.kind.replaceAll("_", " "), it.state.replaceAll("_", " "), it.detail));
     replace(list, table("Events, the latest first", [
       { name: "Time", cell: (it) => it.at.replace("T", " ").replace(/(\.\d{3})\d*Z/, "$1") },
       { name: "Event", cell: (it) => it.kind.replaceAll("_", " ") },

@@ -2,11 +2,14 @@
 
 import { duration, element, number, replace, serviceLink, state, table } from "../dom.js";
 import { get } from "../server.js";
+import { may } from "../access.js";
 import { instanceButton } from "../verbs.js";
+import { pageLinks } from "./filters.js";
 
-export function nodes({ main, refresh }) {
+export function nodes({ main, parameters, refresh }) {
+  const after = parameters.get("after");
   const load = async () => {
-    const [ledgers, claims] = await Promise.all([get("/v1/ledgers"), get("/v1/claims", { limit: 200 })]);
+    const [ledgers, claims] = await Promise.all([get("/v1/ledgers"), get("/v1/claims", { limit: 100, after })]);
     const names = new Map(claims.instances.map((it) => [it.instance_id, it.name ?? it.instance_id.slice(0, 12)]));
     replace(main,
       element("h1", {}, "Nodes and instances"),
@@ -19,7 +22,7 @@ export function nodes({ main, refresh }) {
         { name: "Instance", cell: (it) => it.instance_id ? names.get(it.instance_id) ?? it.instance_id : "none" },
         { name: "Epoch", number: true, cell: (it) => number(it.epoch) },
       ], claims.data, "No service is claimed."),
-      claims.next && element("p", { class: "muted" }, "Only the first 200 services are shown."));
+      pageLinks("nodes", "claims", {}, "after", after, claims.next, ["More", "The first"]));
   };
   return { main, load };
 }
@@ -27,7 +30,7 @@ export function nodes({ main, refresh }) {
 function ledger(it) {
   return [
     element("h2", {}, `Ledger: ${it.kind}${it.name ? ` ${it.name}` : ""}`),
-    element("p", { class: "muted id" }, it.id || "Nodes of this kind of ledger report no id."),
+    it.id ? element("p", { class: "muted id" }, it.id) : element("p", { class: "muted" }, "Nodes of this kind have no id of their ledger: the setting ledger.name tells it apart from others."),
     it.problem && element("p", { class: "notice bad" }, it.problem),
     table("Nodes", [
       { name: "Node", cell: (node) => element("span", { class: "id" }, node.url) },
@@ -49,8 +52,8 @@ function instances(claims, names, refresh) {
     { name: "Lease ends", cell: (it) => it.lease_ends_at.replace("T", " ").replace(/\..*/, "") },
     { name: "Ledger", cell: (it) => it.ledger_confirmed ? "confirmed" : "not confirmed" },
     { name: "Claims shown here", number: true, cell: (it) => number(claimed(it.instance_id)) },
-    { name: "Actions", cell: (it) => it.draining
+    ...(may("operate") ? [{ name: "Actions", cell: (it) => it.draining
       ? instanceButton("resume", it.instance_id, label(it), "end the drain of the instance", refresh)
-      : instanceButton("drain", it.instance_id, label(it), "start no new submission there and give its services to the others", refresh) },
+      : instanceButton("drain", it.instance_id, label(it), "start no new submission there and give its services to the others", refresh) }] : []),
   ], claims.instances, "No instance is registered.");
 }

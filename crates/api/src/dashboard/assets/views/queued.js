@@ -3,10 +3,11 @@
 
 import { ago, batchLink, element, facts, link, number, replace, serviceLink, state, table } from "../dom.js";
 import { Problem, get, path } from "../server.js";
-import { actionButton, isAbout } from "../verbs.js";
-import { otherActions, timeline } from "./batches.js";
-import { gasAdmins, pools } from "./gas.js";
-import { pageLinks, searchForm, stateFilter, textFilter } from "./search.js";
+import { actionButton, buttonRow, isAbout } from "../verbs.js";
+import { coins } from "../coins.js";
+import { otherActions, timeline } from "./batch.js";
+import { gasAdmins, grouped, pools, short } from "./gas.js";
+import { pageLinks, searchForm, stateFilter, textFilter } from "./filters.js";
 
 const OPEN_STATES = ["scheduled", "parked", "submitting", "in_doubt", "pending", "mined", "held"];
 const SHOWN = 50;
@@ -22,7 +23,7 @@ const WITHDRAWALS = {
   filters: { pool: "Pool", beneficiary: "Beneficiary", idempotency_key: "Idempotency key" },
   gas: (admins) => [element("h2", {}, "Gas price and caps"), pools(admins), element("h2", {}, "Gas admins"), gasAdmins(admins)],
   columns: [
-    { name: "Amount", number: true, cell: (it) => it.amount },
+    { name: "Amount", number: true, cell: (it) => grouped(it.amount) },
     { name: "Beneficiary", cell: (it) => short(it.beneficiary) },
   ],
   account: (it) => it.gas_admin,
@@ -30,7 +31,7 @@ const WITHDRAWALS = {
   facts: (it) => [
     ["Pool", address(it.pool)],
     ["Beneficiary", address(it.beneficiary)],
-    ["Amount", it.amount],
+    ["Amount", grouped(it.amount)],
     ["Requested by", it.kind],
     ["Reward", it.reward_id && address(it.reward_id)],
     ["The pool's id", it.withdrawal_id],
@@ -48,14 +49,14 @@ const TRANSACTIONS = {
   gas: (admins) => [element("h2", {}, "Accounts"), gasAdmins(admins)],
   columns: [
     { name: "To", cell: (it) => it.to ? short(it.to) : "a new contract" },
-    { name: "Value in wei", number: true, cell: (it) => it.value },
+    { name: "Value", number: true, cell: (it) => coins(it.value) },
     { name: "Label", cell: (it) => it.label ?? "" },
   ],
   account: (it) => it.account,
   mined: (it) => it.result,
   facts: (it) => [
     ["To", it.to ? address(it.to) : "a new contract"],
-    ["Value", `${it.value} wei`],
+    ["Value", coins(it.value)],
     ["Data", it.data !== "0x" && data(it.data)],
     ["Label", it.label],
     ["Gas limit", it.gas_limit && number(it.gas_limit)],
@@ -118,7 +119,6 @@ function tableOf(kind, rows) {
     ...kind.columns,
     { name: "Scheduled", cell: (it) => ago(it.created_at) },
     { name: "Block", number: true, cell: (it) => kind.mined(it) ? number(kind.mined(it).block) : "" },
-    { name: "Fee in ether", number: true, cell: (it) => kind.mined(it)?.fee_ether ?? "" },
     { name: "Why it waits or failed", text: true, cell: (it) => it.correction ?? it.fail_reason ?? it.waits_for ?? "" },
   ], rows, `There are no such ${kind.view}.`);
 }
@@ -134,7 +134,7 @@ function detailsOf(kind) {
       replace(main,
         element("h1", {}, `${kind.title.slice(0, -1)} `, element("span", { class: "id" }, it.id.slice(0, 12))),
         element("p", { class: "notice" }, explained.text),
-        element("div", { class: "buttons" }, actions.map((action) => actionButton(action, batch.attempts, refresh))),
+        buttonRow(actions.map((action) => actionButton(action, batch.attempts, refresh))),
         facts([
           ["Id", address(it.id)],
           ["State", state(it.state)],
@@ -193,11 +193,6 @@ function signed(transactions) {
 /** An address, a hash or an id. */
 function address(text) {
   return element("span", { class: "id" }, text);
-}
-
-/** An address in a list; the details have all of it. */
-function short(text) {
-  return element("span", { class: "id short", title: text }, `${text.slice(0, 8)}…${text.slice(-4)}`);
 }
 
 /** Bytes; long ones are folded. */

@@ -1,8 +1,9 @@
 // The services by age and depth, and one service with why it waits.
 
-import { ago, batchLink, button, duration, element, facts, number, replace, serviceLink, state, table } from "../dom.js";
-import { get, path } from "../server.js";
-import { actionButton, serviceButton } from "../verbs.js";
+import { ago, batchLink, button, contains, duration, element, facts, number, replace, route, serviceLink, state, table } from "../dom.js";
+import { may } from "../access.js";
+import { all, get, path } from "../server.js";
+import { actionButton, buttonRow, serviceButton } from "../verbs.js";
 import { batchTable } from "./batches.js";
 
 /** What stops a service, in a few words each. */
@@ -18,7 +19,7 @@ export function problems(service) {
 export function stateOf(service) {
   if (service.paused) return state("paused");
   if (service.halts > 0) return state("stopped");
-  if (service.held > 0) return state("held");
+  if (service.stopped_by_holds) return state("held");
   if (service.failing) return state("failing");
   return state(service.open > 0 ? "running" : "idle");
 }
@@ -40,7 +41,7 @@ export function services({ main, refresh }) {
   let read = [];
   const list = element("div");
   const show = () => {
-    const shown = read.filter((it) => it.service_id.includes(filter));
+    const shown = read.filter((it) => contains(filter, it.service_id));
     const by = (service) => sorted.by(service);
     shown.sort((a, b) => (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : a.service_id.localeCompare(b.service_id)));
     const columns = COLUMNS.map((column) => ({
@@ -48,7 +49,8 @@ export function services({ main, refresh }) {
       sorted: column === sorted ? "ascending" : null,
       head: button(column.name, `sort ${column.name}`, () => { sorted = column; show(); }, { title: `Sort by ${column.name}` }),
     }));
-    replace(list, table("Services", [...columns, { name: "Actions", cell: (it) => pauseButton(it, refresh) }], shown, "No service matches."));
+    const actions = shown.some((it) => may("operate", it.service_id)) ? [{ name: "Actions", cell: (it) => pauseButton(it, refresh) }] : [];
+    replace(list, table("Services", [...columns, ...actions], shown, "No service matches."));
   };
   main.append(
     element("h1", {}, "Services"),
@@ -58,25 +60,14 @@ export function services({ main, refresh }) {
         element("input", { type: "checkbox", name: "idle", onchange: (event) => { idle = event.target.checked; refresh(); } }), "also without open batches")),
     list);
   const load = async () => {
-    read = await all("/v1/services", idle ? { idle: "true" } : {});
+    read = await all("/v1/services", idle ? { idle: "true" } : {}, Infinity);
     show();
   };
   return { main, load };
 }
 
-/** All pages of a list. */
-async function all(path, parameters) {
-  const data = [];
-  let after;
-  do {
-    const page = await get(path, { ...parameters, limit: 1000, after });
-    data.push(...page.data);
-    after = page.next;
-  } while (after);
-  return data;
-}
-
 function pauseButton(service, refresh) {
+  if (service.paused && !service.paused.by_operator) return null;
   return service.paused
     ? serviceButton("resume", service.service_id, "end the pause of the service", refresh)
     : serviceButton("pause", service.service_id, "start no new submission of the service; what is under way is followed", refresh);
@@ -92,7 +83,7 @@ export function service({ main, id, refresh }) {
     replace(main,
       element("h1", {}, "Service ", element("span", { class: "id" }, id)),
       element("p", { class: "notice" }, explained.text),
-      element("div", { class: "buttons" },
+      buttonRow(
         pauseButton(it, refresh),
         owner && serviceButton("release_claim", id, "end the claim of the instance; any instance takes the service next", refresh),
         explained.actions.filter((action) => !["pause", "resume"].includes(action.verb))
@@ -107,7 +98,8 @@ export function service({ main, id, refresh }) {
         ["Paused", it.paused && element("span", {}, ago(it.paused.since), `: ${it.paused.reason}`)],
       ]),
       element("h2", {}, "Oldest open batches"),
-      batchTable(open.data, "No batch is open."));
+      batchTable(open.data, "No batch is open.", { ofOne: true }),
+      element("p", {}, element("a", { href: route("batches", undefined, { service: id }), "data-key": "all" }, "All batches of the service")));
   };
   return { main, load };
 }
