@@ -164,7 +164,7 @@ mod tests {
             ("limit=1001", "a number from 1 to 1000"),
             ("after=last", "`next` of an earlier page"),
             ("label=", "1 to 255 characters"),
-            ("colour=blue", "allowed: service_id, state"),
+            ("colour=blue", "allowed: service_id, service_contains, state"),
         ] {
             let error = parse(query).unwrap_err().to_string();
             assert!(error.contains(rule), "{query}: {error}");

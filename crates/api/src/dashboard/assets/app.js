@@ -138,6 +138,8 @@ function failed(view, error) {
     stale.hidden = false;
     return;
   }
+  stale.hidden = true;
+  signOut.hidden = !token();
   replace(main, element("h1", {}, "This view cannot be shown"), element("p", { class: "notice bad", role: "alert" }, explain(error)));
 }
 
