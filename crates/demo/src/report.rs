@@ -162,11 +162,7 @@ impl fmt::Display for DemoReport {
                 count(self.most_at_ledger),
                 "batches that waited at the ledger at once",
             ),
-            (
-                "sent again",
-                happened(self.retried),
-                "the ledger was busy, late, refused or lost them",
-            ),
+            ("sent again", happened(self.retried), "the ledger was busy or late, or lost them"),
             ("in doubt", happened(self.in_doubt), "sent without an answer from the ledger"),
             (
                 "decided by operator",

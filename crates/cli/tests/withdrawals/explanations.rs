@@ -48,7 +48,7 @@ fn own_price_limit_deadline_and_place_are_told() {
     let server = harness.serve_calls(&[("--pools-gas-admin", "")]);
     let limits = json!({"maximum_gas_price": "0.000000001", "deadline": "2100-01-01T00:00:00Z"});
     let id = send(&server, limits.clone());
-    let cancel = format!("transaction cancel {}: it fails", &id[..12]);
+    let cancel = format!("grid-batch transaction cancel {} --reason TEXT it fails", &id[..12]);
     assert_explained(
         &server,
         &id,
@@ -88,7 +88,8 @@ fn end_is_told_with_its_reason() {
         client(&server, &["transaction", "cancel", &id[..12], "--reason", "a test", "--json"]);
     assert!(!cancelled.stdout.contains("withdrawal"), "{cancelled:?}");
     wait_for_state(&server, &id, "failed");
-    let retry = format!("transaction retry {}: schedule it again", &id[..12]);
+    let retry =
+        format!("grid-batch transaction retry {} --reason TEXT schedule it again", &id[..12]);
     let reason = "The transaction has failed: cancelled before anything was signed.";
     assert_explained(&server, &id, &[reason, &retry]);
     harness.anvil.set_base_fee(10).unwrap();
@@ -160,7 +161,7 @@ fn verbs_of_batches_apply_to_a_transaction() {
     assert!(refused.exit_code == Some(1), "{refused:?}");
     wait_until("the hold is stored", || act(&["hold", &id]).exit_code == Some(0));
     wait_for_state(&server, &id, "held");
-    let release = format!("release {}: end the hold", &id[..12]);
+    let release = format!("grid-batch release {} --reason TEXT end the hold", &id[..12]);
     assert_explained(&server, &id, &["The transaction is held:", &release]);
     harness.anvil.set_base_fee(10).unwrap();
     let released = act(&["release", &id]);
