@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "which batches ended long ago by their stored times",
     ),
     ("crates/cli/src/commands/", "how long ago a stored time was"),
+    ("crates/api/src/webhooks/change.rs", "until when a secret is used, to store"),
     ("crates/api/src/transactions/send.rs", "whether the deadline of a client has passed"),
     ("crates/evm/src/context.rs", "whether the deadline of a client has passed"),
     ("crates/evm/src/sync/refused_call.rs", "the age of a block, which has a time of day"),

@@ -25,6 +25,7 @@ use crate::{
     reads::ReadSources,
     running,
     state::{Actors, StoredCallback},
+    webhooks::WebhookParts,
 };
 
 /// Builds an HTTP interface.
@@ -250,7 +251,7 @@ impl ApiBuilder {
     /// Creates, lists, changes and removes the webhooks of this store. Something else delivers the events, also to these
     /// private networks.
     pub fn with_webhooks(self, store: Arc<dyn WebhookStore>, allowed: AllowedNetworks) -> Self {
-        self.with(|parts| parts.webhooks = Some((store, allowed)))
+        self.with(|parts| parts.webhooks = Some(WebhookParts { store, allowed }))
     }
 
     /// Carries out decisions about the whole database.

@@ -99,8 +99,9 @@ pub fn check_webhook_url(url: &str, allowed: &AllowedNetworks) -> Result<(), Web
 /// The address in the host of a URL, if that is no name. Other forms of addresses, such as numbers, are refused.
 fn address_in(host: &str) -> Option<Result<IpAddr, WebhookUrlError>> {
     let parse = |text: &str| text.parse().map_err(|_| WebhookUrlError::OtherForm);
-    if let Some((address, _)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {
-        return Some(parse(address));
+    if let Some(address) = host.strip_prefix('[') {
+        // Without the closing bracket, it is no address.
+        return Some(parse(address.split_once(']').map_or("", |(address, _)| address)));
     }
     let name = host.split(':').next().unwrap_or_default();
     let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();

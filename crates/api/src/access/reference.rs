@@ -9,9 +9,7 @@ use super::routes::{Coverage, Needs, needs};
 
 const INTRODUCTION: &str = "# Routes
 
-Of the [HTTP interface](../http.md). `/docs` of a running server shows the fields of each request, and
-[`openapi.json`](../openapi.json) describes them for programs. This page is generated: `UPDATE_DOCS=1 cargo test -p
-grid-batch-api reference_of_routes`.
+Of the [HTTP interface](../http.md). Generated: `UPDATE_DOCS=1 cargo test -p grid-batch-api reference_of_routes`.
 
 The scope is what a token must have while `access.mode` requires tokens ([security](../guides/security.md)). *All*: the
 token must be for all services. *As configured*: `access.health` says who may read it.
@@ -28,19 +26,23 @@ fn scope(needs: Needs) -> String {
 
 fn page() -> String {
     let document: Value = serde_json::from_str(&crate::openapi_json()).unwrap();
-    let mut groups: BTreeMap<&str, String> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, BTreeMap<_, String>> = BTreeMap::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             let Some(summary) = operation["summary"].as_str() else { continue };
             let method: Method = method.to_uppercase().parse().unwrap();
             let scope = scope(needs(&method, Some(path)));
             let group = groups.entry(operation["tags"][0].as_str().unwrap()).or_default();
-            writeln!(group, "- `{method} {path}` ({scope}): {summary}").unwrap();
+            let group = group.entry(scope).or_default();
+            writeln!(group, "- `{method} {path}`: {summary}").unwrap();
         }
     }
     let mut page = INTRODUCTION.to_owned();
-    for (name, rows) in groups {
-        write!(page, "\n## {name}\n\n{rows}").unwrap();
+    for (name, scopes) in groups {
+        write!(page, "\n## {name}\n").unwrap();
+        for (scope, rows) in scopes {
+            write!(page, "\n{scope}:\n\n{rows}").unwrap();
+        }
     }
     page
 }

@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 use super::{context::OperatorContext, json::RecordedJson};
 use crate::{
     access::Caller,
-    http::{ApiError, PageJson, PageLimit, PageStart, Params, Problems, parse_value},
+    http::{ApiError, PageJson, PageLimit, PageStart, Params, Problems, VerbName, parse_value},
 };
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -17,6 +17,7 @@ pub(super) struct ActionsParams {
     /// Only actions of this operator
     actor: Option<String>,
     /// Only this verb
+    #[param(value_type = Option<VerbName>)]
     verb: Option<String>,
     /// Only actions about this service and its batches
     service_id: Option<String>,

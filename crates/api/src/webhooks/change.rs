@@ -82,10 +82,6 @@ impl WebhookContext {
         let (_, asked, NoParams {}) = self.api.read_action(request).await?;
         Ok(Json(WebhookJson::new(self.change(id, change, asked).await?)))
     }
-
-    fn now(&self) -> Timestamp {
-        self.store.store.now()
-    }
 }
 
 /// `POST /v1/webhooks/{id}/change`.
@@ -136,7 +132,8 @@ pub(super) async fn rotate(
         return Err(ApiError::invalid_value("keep_seconds", rule));
     }
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
-    let change = WebhookChange::Secret { secret, previous_until: context.now().plus(kept) };
+    let change =
+        WebhookChange::Secret { secret, previous_until: context.api.clock.now().plus(kept) };
     let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let secret = Some(text).filter(|_| !asked.dry_run);
     let webhook = WebhookJson::new(context.change(id, change, asked).await?);
@@ -187,7 +184,7 @@ pub(super) async fn ping(
 ) -> Result<(StatusCode, Json<PingJson>), ApiError> {
     let id = parse_id(path)?;
     let (_, asked, NoParams {}) = context.api.read_action(request).await?;
-    let message = ping_message(id, context.now());
+    let message = ping_message(id, context.api.clock.now());
     let message_id = message.id.clone();
     context.change(id, WebhookChange::Ping(message), asked).await?;
     Ok((StatusCode::ACCEPTED, Json(PingJson { message_id })))

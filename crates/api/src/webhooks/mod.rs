@@ -33,13 +33,18 @@ pub(crate) struct WebhookContext {
 }
 
 impl WebhookContext {
-    pub(crate) fn new(api: &Arc<ApiState>, (store, allowed): WebhookParts) -> Self {
+    pub(crate) fn new(api: &Arc<ApiState>, parts: WebhookParts) -> Self {
+        let WebhookParts { store, allowed } = parts;
         Self { api: Arc::clone(api), store: api.store(store, WRITES), allowed }
     }
 }
 
 /// The webhooks of a store, and the private networks with receivers.
-pub(crate) type WebhookParts = (Arc<dyn WebhookStore>, AllowedNetworks);
+#[derive(Clone)]
+pub(crate) struct WebhookParts {
+    pub(crate) store: Arc<dyn WebhookStore>,
+    pub(crate) allowed: AllowedNetworks,
+}
 
 /// The routes of webhooks.
 pub(crate) fn routes() -> OpenApiRouter<Arc<WebhookContext>> {

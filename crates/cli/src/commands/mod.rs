@@ -266,7 +266,7 @@ mod tests {
         }
         commands.retain(|(name, _), commands| *commands > 2 && !name.is_empty());
         let mut page = "# Commands\n\nThe help of all `grid-batch COMMAND` but `serve` and `config`, whose flags are the \
-            [settings](../settings.md). This page is\ngenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n\n\
+            [settings](../settings.md).\nGenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n\n\
             ## Options of many commands\n\n"
             .to_owned();
         for (first, others) in WITH {
@@ -295,9 +295,10 @@ mod tests {
             for (id, _) in &options {
                 command = command.mut_arg(id, |option| option.hide(true));
             }
+            let arguments: String = command.get_positionals().map(|it| format!(" {it}")).collect();
             let help = command.bin_name(&name).term_width(100).render_long_help().to_string();
             let help = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-            let help = short_usage(&help, &name, &command);
+            let help = short_usage(&help, &name, &arguments);
             page.push_str(&format!("\n{heading}\n\n```text\n{}\n```\n", help.trim()));
             let names: Vec<&str> = options.iter().map(|(_, name)| name.as_str()).collect();
             let names = names.iter().filter(|name| **name != "help" && !is_with(name, &names));
@@ -311,18 +312,20 @@ mod tests {
 
     /// The usage without what the heading and the rest of the section say.
     #[cfg(feature = "evm")]
-    fn short_usage(help: &str, name: &str, command: &clap::Command) -> String {
-        let arguments: String = command.get_positionals().map(|it| format!(" {it}")).collect();
+    fn short_usage(help: &str, name: &str, arguments: &str) -> String {
         let help = help.replace(&format!("Usage: {name}"), "Usage:");
         let help = help.replace("Usage: [OPTIONS]", "Usage:");
-        let help = format!("{}\n", help.replace("Usage: --reason <TEXT>", "Usage:"));
-        help.replace(&format!("\nUsage:{arguments}\n"), "\n").replace("\nUsage:\n", "\n")
+        let help = format!("{}\n\n", help.replace("Usage: --reason <TEXT>", "Usage:"));
+        help.replace(&format!("Usage:{arguments}\n\n"), "").replace("Usage:\n\n", "")
     }
 
     /// Options that every command has which has the first one.
     #[cfg(feature = "evm")]
-    const WITH: [(&str, &[&str]); 2] =
-        [("url", &["token-file", "profile"]), ("config", &["database"])];
+    const WITH: [(&str, &[&str]); 3] = [
+        ("url", &["token-file", "profile"]),
+        ("config", &["database", "url"]),
+        ("reason", &["dry-run"]),
+    ];
 
     /// Whether the option is one of those that come with another one of these.
     #[cfg(feature = "evm")]

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -100,10 +101,10 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true if ["node_modules", "dist"].map(Into::into).contains(&entry.file_name()) => {}
-            true => copy(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).unwrap()),
+        if !entry.file_type().unwrap().is_dir() {
+            fs::copy(entry.path(), target).unwrap();
+        } else if !["node_modules", "dist"].map(OsString::from).contains(&entry.file_name()) {
+            copy(&entry.path(), &target);
         }
     }
 }

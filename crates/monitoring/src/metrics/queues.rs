@@ -49,6 +49,8 @@ struct WebhookCounts {
     failing: u64,
     /// Webhooks whose receiver has answered that it is gone.
     disabled: u64,
+    /// Webhooks that an operator has paused.
+    paused: u64,
     /// Messages that were given up.
     given_up: u64,
 }
@@ -214,10 +216,11 @@ impl WebhookCounts {
     fn of(webhooks: &[Webhook]) -> Self {
         let mut counts = Self::default();
         for webhook in webhooks {
-            let of_state = match (webhook.disabled_at, webhook.attempts) {
-                (Some(_), _) => &mut counts.disabled,
-                (None, 0) => &mut counts.delivering,
-                (None, _) => &mut counts.failing,
+            let of_state = match webhook {
+                Webhook { disabled_at: Some(_), .. } => &mut counts.disabled,
+                Webhook { paused_at: Some(_), .. } => &mut counts.paused,
+                Webhook { attempts: 0, .. } => &mut counts.delivering,
+                _ => &mut counts.failing,
             };
             *of_state += 1;
             counts.given_up += webhook.failed;
@@ -226,11 +229,12 @@ impl WebhookCounts {
     }
 
     fn write(&self, text: &mut MetricsText) {
-        let help = "Webhooks by state: failing if the last request of each failed, disabled if its receiver is gone.";
+        let help = "Webhooks by state: failing if the last request of each failed, disabled if its receiver is gone, paused by an operator.";
         let mut webhooks = text.gauges("grid_batch_webhooks", help);
         webhooks.sample(&[("state", "delivering")], count(self.delivering));
         webhooks.sample(&[("state", "failing")], count(self.failing));
         webhooks.sample(&[("state", "disabled")], count(self.disabled));
+        webhooks.sample(&[("state", "paused")], count(self.paused));
         let help = "Messages of webhooks that were given up and not delivered since.";
         text.gauge("grid_batch_webhook_failed_messages", help, count(self.given_up));
     }
@@ -295,12 +299,16 @@ mod tests {
             next_try_at: None,
             last_error: None,
             disabled_at,
+            paused_at: None,
+            previous_secret_until: None,
             missed_at: None,
             failed,
         };
         let gone = Some(Timestamp::from_micros(1));
-        let webhooks = [webhook(0, None, 0), webhook(2, None, 3), webhook(2, gone, 4)];
-        let expected = WebhookCounts { delivering: 1, failing: 1, disabled: 1, given_up: 7 };
+        let paused = Webhook { paused_at: gone, ..webhook(2, None, 1) };
+        let webhooks = [webhook(0, None, 0), webhook(2, None, 3), webhook(2, gone, 4), paused];
+        let expected =
+            WebhookCounts { delivering: 1, failing: 1, disabled: 1, paused: 1, given_up: 8 };
         assert_eq!(WebhookCounts::of(&webhooks), expected);
     }
 

@@ -64,6 +64,14 @@ fn repeated_batch_keeps_its_first_label() {
 }
 
 #[test]
+fn unknown_parameters_are_refused_and_nothing_is_stored() {
+    let server = TestServer::new();
+    let response = server.post("/v1/batches?servce_id=a::b", &body([batch(1)]));
+    assert_eq!(response.error(), (400, 1007));
+    assert!(!server.is_stored(&id(&batch(1))));
+}
+
+#[test]
 fn invalid_labels_are_refused_and_nothing_is_stored() {
     let server = TestServer::new();
     let long = format!("/v1/batches?label={}", "x".repeat(256));

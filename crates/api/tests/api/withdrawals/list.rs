@@ -87,9 +87,26 @@ fn filters_select_withdrawals() {
         ("?state=scheduled,withdrawn&pool=pool1".to_owned(), vec!["4", "3", "1"]),
         ("?state=failed,held".to_owned(), vec![]),
         ("?state=ended,open".to_owned(), vec!["4", "3", "2", "1"]),
+        ("?state=ended&state=open".to_owned(), vec!["4", "3", "2", "1"]),
     ] {
         assert_eq!(amounts(&list(&server, &query)), expected, "{query}");
     }
+}
+
+#[test]
+fn next_page_is_after_the_last_entry() {
+    let server = server_with_pools();
+    for amount in ["1", "2", "3"] {
+        server.withdraw(amount);
+    }
+    let first = list(&server, "?limit=2");
+    let next = first["next"].as_str().unwrap();
+    let rest = list(&server, &format!("?limit=1&after={next}"));
+    assert_eq!((amounts(&rest), &rest["next"]), (vec!["1"], &Value::Null));
+    let page =
+        list(&server, &format!("?limit=1&after={}", first["data"][0]["id"].as_str().unwrap()));
+    let url = page["paging"]["next"].as_str().unwrap();
+    assert!(url.ends_with(&format!("?before={next}&limit=1")), "{url}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use grid_batch_core::ServiceId;
 use grid_batch_core::events::EventKind;
 use serde_json::{Value, json};
 
-use super::add_filter;
+use super::add_list;
 use crate::commands::{
     arguments::{ActionArgs, Asked, SourceArgs, parse_duration},
     failure::Failure,
@@ -80,7 +80,8 @@ pub(super) fn change(args: &ChangeArgs) -> Result<ExitCode, Failure> {
     if let Some(url) = to {
         fields["url"] = url.as_str().into();
     }
-    add_filter(&mut fields, (service, *all_services), (kind, *all_kinds));
+    add_list(&mut fields, "services", service, *all_services);
+    add_list(&mut fields, "kinds", kind, *all_kinds);
     let changed = act(action, *id, "change", fields)?;
     Ok(action.output.show(&changed, || print_done(&action.asked, *id, "is changed")))
 }

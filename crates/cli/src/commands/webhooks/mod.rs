@@ -28,15 +28,13 @@ pub(crate) enum WebhookCommand {
     Create(CreateArgs),
     /// Changes where a webhook sends, or which events
     Change(ChangeArgs),
-    /// Gives a webhook another secret, and prints it; the secret before is used, too, for a time
+    /// Gives a webhook another secret, and prints it
     Rotate(RotateArgs),
     /// Sends nothing to a webhook until it is resumed; its events wait
     Pause(OneArgs),
     /// Ends the pause of a webhook
     Resume(OneArgs),
-    /// Sends a message that tests a webhook, and waits for the receiver's answer
-    ///
-    /// The running server sends it. A webhook that is paused or disabled gets it when it is resumed or enabled.
+    /// Has the running server send a message that tests a webhook, and waits for the receiver's answer
     Ping(PingArgs),
     /// Removes a webhook, with the messages that failed
     Remove(RemoveArgs),
@@ -154,7 +152,8 @@ fn progress(webhook: &Value) -> String {
 fn create(CreateArgs { address, service, kind, action }: &CreateArgs) -> Result<ExitCode, Failure> {
     let ActionArgs { asked, output, source } = action;
     let mut fields = json!({ "url": address });
-    add_filter(&mut fields, (service, false), (kind, false));
+    add_list(&mut fields, "services", service, false);
+    add_list(&mut fields, "kinds", kind, false);
     let created = Server::to_act(source)?.act(asked, "/v1/webhooks", &[], fields)?;
     Ok(output.show(&created, || {
         if asked.is_dry_run() {
@@ -166,13 +165,10 @@ fn create(CreateArgs { address, service, kind, action }: &CreateArgs) -> Result<
     }))
 }
 
-/// Adds the lists that are given, or empty ones, which stand for all.
-fn add_filter(fields: &mut Value, services: (&[ServiceId], bool), kinds: (&[EventKind], bool)) {
-    if services.1 || !services.0.is_empty() {
-        fields["services"] = services.0.iter().map(ToString::to_string).collect();
-    }
-    if kinds.1 || !kinds.0.is_empty() {
-        fields["kinds"] = kinds.0.iter().map(ToString::to_string).collect();
+/// Adds a list that is given, or an empty one, which stands for all.
+fn add_list<T: ToString>(fields: &mut Value, name: &str, list: &[T], is_all: bool) {
+    if is_all || !list.is_empty() {
+        fields[name] = list.iter().map(ToString::to_string).collect();
     }
 }
 
