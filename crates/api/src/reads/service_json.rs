@@ -50,8 +50,6 @@ json_types! {
         /// Whether all services are paused.
         of_all: bool = pause.of_all,
         reason: String = pause.reason.clone(),
-        /// Whether an operator can end it.
-        by_operator: bool = pause.operator.is_some(),
     }
 
     struct OwnerJson(owner: &ServiceOwner, now: Timestamp) {

@@ -60,13 +60,13 @@ export class Selection {
 }
 
 /** The controls above a list. `filter` has the parameters that select all batches of the list. */
-export function manyBar(selection, filter, done) {
+export function manyBar(selection, filter, done, all = "open that match") {
   if (!mayForSome("operate")) return null;
   const start = (batches) => ask(batches, () => { selection.clear(); return done(); });
   return element("div", { class: "buttons many" },
     button(selection.size ? `Act on the ${number(selection.size)} chosen …` : "Act on the chosen …", "act on chosen",
       () => start(selection.batches), { disabled: selection.size === 0, "aria-haspopup": "dialog" }),
-    button("Act on all open that match …", "act on all", async () => start(await openBatches(filter)), { "aria-haspopup": "dialog" }));
+    button(`Act on all ${all} …`, "act on all", async () => start(await openBatches(filter)), { "aria-haspopup": "dialog" }));
 }
 
 /** Up to as many open batches as a request can name, the oldest first. */

@@ -19,7 +19,7 @@ export function held({ main, parameters, refresh }) {
       element("p", { class: "muted" }, "A held batch waits for an operator, and later batches of its service wait for it. Look at the ledger before you decide: a batch that is ended wrongly is lost or applied out of order."),
       out.length > 0 && element("p", { class: "notice bad" },
         `Not every node answers: ${out.map((node) => node.url).join(", ")}. Until it does, what the ledger did is a guess.`),
-      page.data.length > 0 && manyBar(selection, { held: "true" }, refresh),
+      page.data.length > 0 && manyBar(selection, { held: "true" }, refresh, "held"),
       table("Held batches", [
         ...(operates ? [selection.column(page.data, show)] : []),
         { name: "Batch", cell: (it) => batchLink(it.id, it.service_id) },

@@ -67,7 +67,7 @@ export function services({ main, refresh }) {
 }
 
 function pauseButton(service, refresh) {
-  if (service.paused && !service.paused.by_operator) return null;
+  if (service.paused && !service.paused.operator) return null;
   return service.paused
     ? serviceButton("resume", service.service_id, "end the pause of the service", refresh)
     : serviceButton("pause", service.service_id, "start no new submission of the service; what is under way is followed", refresh);
