@@ -226,8 +226,7 @@ fn config(
         ("ledger.event_sockets", options.services.to_string()),
         ("services.*.strategy", options.strategy.as_str().to_owned()),
     ];
-    let of_faults: &[_] =
-        if options.faults == FaultLevel::None { &[] } else { settings::WITH_FAULTS };
+    let of_faults: &[_] = if options.may_have_faults() { settings::WITH_FAULTS } else { &[] };
     let fixed = settings::SETTINGS.iter().chain(of_faults);
     let fixed = fixed.map(|(name, text)| (*name, (*text).to_owned()));
     let flags = variable.into_iter().chain(fixed).map(|(name, text)| (name.to_owned(), text));

@@ -96,6 +96,11 @@ impl FaultLevel {
 }
 
 impl DemoOptions {
+    /// Whether something may go wrong. A kept database may be that of a process that was killed.
+    pub(crate) fn may_have_faults(&self) -> bool {
+        self.faults != FaultLevel::None || self.keep.is_some() || self.database.is_some()
+    }
+
     /// Rejects options that contradict each other.
     pub(crate) fn check(&self) -> Result<(), DemoError> {
         let invalid = |text: &str| Err(DemoError::Options(text.to_owned()));

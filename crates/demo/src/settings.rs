@@ -31,7 +31,7 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("testing.trigger_gap", "5ms"),
 ];
 
-/// Settings by which faults are noticed soon. Without faults, a slow machine would only be taken for one.
+/// Settings by which faults are noticed soon. Without faults, they would only take a slow machine for one.
 pub(crate) const WITH_FAULTS: &[(&str, &str)] = &[
     ("testing.connect_timeout", "300ms"),
     ("ledger.request_timeout", "400ms"),
