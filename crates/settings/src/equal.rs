@@ -1,18 +1,33 @@
 use std::collections::BTreeMap;
 
+use grid_batch_core::claims::InstanceId;
+
 use crate::SettingValues;
 
-/// Settings that must be equal on all instances, by name and without secrets, and their comparison.
+/// Instances record the settings that must be equal on all of them, and compare theirs.
 impl SettingValues {
-    /// In words, each setting with another value than on the instance `other`. What only one of both knows is left out.
-    pub fn differences(&self, other: &str, values: &BTreeMap<String, String>) -> Vec<String> {
+    /// The settings as they are recorded: without secrets, texts by name in an object of JSON.
+    pub fn recorded(&self) -> String {
+        serde_json::json!(self.equal_on_all_instances()).to_string()
+    }
+
+    /// In words, each setting that another instance has recorded with another value. What only one of them knows is left
+    /// out: it may run another release.
+    pub fn differences(&self, recorded: &[(InstanceId, String)]) -> Vec<String> {
         let equal = self.equal_on_all_instances();
-        let both = equal.iter().filter_map(|(name, own)| Some((name, own, values.get(*name)?)));
-        let different = both.filter(|(_, own, theirs)| own != theirs);
-        let words = |(name, own, theirs): (&&str, &String, &String)| {
-            format!("{name} is {} here, and {} on the instance {other}", shown(own), shown(theirs))
-        };
-        different.map(words).collect()
+        let mut differences = Vec::new();
+        for (instance, settings) in recorded {
+            let settings: BTreeMap<String, String> =
+                serde_json::from_str(settings).unwrap_or_default();
+            let both =
+                equal.iter().filter_map(|(name, own)| Some((name, own, settings.get(*name)?)));
+            let different = both.filter(|(_, own, other)| own != other);
+            differences.extend(different.map(|(name, own, other)| {
+                let (own, other) = (shown(own), shown(other));
+                format!("{name} is {own} here, and {other} on the instance {instance}")
+            }));
+        }
+        differences
     }
 }
 

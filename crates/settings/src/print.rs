@@ -43,7 +43,7 @@ impl SettingValues {
 
     /// The values of all settings that must be equal on all instances, by name and without secrets. The values for keys are
     /// one text.
-    pub fn equal_on_all_instances(&self) -> BTreeMap<&'static str, String> {
+    pub(crate) fn equal_on_all_instances(&self) -> BTreeMap<&'static str, String> {
         let value = |given: &&GivenValue| {
             let value = toml_value(given, Secrets::Replaced);
             given.key.as_ref().map_or_else(|| value.clone(), |key| format!("{key}={value}"))

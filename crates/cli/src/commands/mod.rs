@@ -265,7 +265,7 @@ mod tests {
             *commands.entry(name_and_help(option)).or_default() += 1;
         }
         commands.retain(|(name, _), commands| *commands > 2 && !name.is_empty());
-        let mut page = "# Commands\n\nThe help of all `grid-batch COMMAND` but `serve` and `config`, whose flags are the \
+        let mut page = "# Commands\n\nThe help of all commands but `serve` and `config`, whose flags are the \
             [settings](../settings.md).\nGenerated: `UPDATE_DOCS=1 cargo test -p grid-batch reference_of_commands`.\n\n\
             ## Options of many commands\n\n"
             .to_owned();

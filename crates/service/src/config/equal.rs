@@ -2,19 +2,15 @@ use grid_batch_core::claims::InstanceId;
 
 use super::Config;
 
-/// A server records the settings that must be equal on all instances, and compares them with those of the others.
 impl Config {
+    /// What the database keeps of the settings of an instance.
     pub(crate) fn recorded_settings(&self) -> String {
-        serde_json::json!(self.settings.equal_on_all_instances()).to_string()
+        self.settings.recorded()
     }
 
     /// Each difference to the settings that other instances have recorded, in words.
     pub fn differing_settings(&self, recorded: &[(InstanceId, String)]) -> Vec<String> {
-        let of = |(instance, settings): &(InstanceId, String)| {
-            let values = serde_json::from_str(settings).unwrap_or_default();
-            self.settings.differences(instance.as_str(), &values)
-        };
-        recorded.iter().flat_map(of).collect()
+        self.settings.differences(recorded)
     }
 }
 
