@@ -6,8 +6,8 @@ import { check, given, heading, open, run, text } from "./browser.mjs";
 const { url, committed, held, service } = given;
 
 const VIEWS = [
-  ["overview", "#/", "Overview", ["Age of the oldest open batch", "paused: maintenance", "Pause all"]],
-  ["services", "#/services", "Services", [service, "paused: maintenance", "Resume"]],
+  ["overview", "#/", "Overview", ["Age of the oldest open batch", "by local: maintenance", "Pause all"]],
+  ["services", "#/services", "Services", [service, "by local: maintenance", "Resume"]],
   ["service", `#/services/${encodeURIComponent(service)}`, "Service", ["The service", "Oldest open batches", held.slice(0, 12)]],
   ["batches", "#/batches", "Batches", [held.slice(0, 12), committed.slice(0, 12), "committed"]],
   ["batch", `#/batches/${committed}`, "Batch", [committed, "accepted", "submitted", "status", "test 1.0", "set global to 0", "7e57"]],
