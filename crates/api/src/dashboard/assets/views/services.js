@@ -67,7 +67,8 @@ export function services({ main, refresh }) {
 }
 
 function pauseButton(service, refresh) {
-  if (service.paused && !service.paused.operator) return null;
+  // The overview ends the pause of all services.
+  if (service.paused && (!service.paused.operator || service.paused.of_all)) return null;
   return service.paused
     ? serviceButton("resume", service.service_id, "end the pause of the service", refresh)
     : serviceButton("pause", service.service_id, "start no new submission of the service; what is under way is followed", refresh);
