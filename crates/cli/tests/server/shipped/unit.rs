@@ -34,6 +34,7 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("UMask=0077", Setup("umask 0077")),
     // The test may have fewer, and only a privileged process can raise that.
     ("LimitNOFILE=65536", Setup("if [ \"$(ulimit -Hn)\" -gt 65536 ]; then ulimit -n 65536; fi")),
+    ("LimitCORE=0", Setup("ulimit -c 0")),
     (
         "StateDirectory=grid-batch",
         Setup(
