@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use crate::batches::BatchState;
 use crate::claims::InstanceId;
@@ -138,6 +138,11 @@ pub struct DiskSpace {
 }
 
 impl DiskSpace {
+    /// What is left, in whole mebibytes.
+    pub fn free_mebibytes(self) -> u64 {
+        self.free >> 20
+    }
+
     /// Less than a tenth is left, and less than a gibibyte: soon, nothing can be stored.
     pub fn is_low(self) -> bool {
         self.free < (self.total / 10).min(1 << 30)
@@ -145,7 +150,13 @@ impl DiskSpace {
 
     /// Not even a mebibyte is left.
     pub fn is_used_up(self) -> bool {
-        self.free < 1 << 20
+        self.free_mebibytes() == 0
+    }
+}
+
+impl fmt::Display for DiskSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} MiB left of {} MiB", self.free_mebibytes(), self.total >> 20)
     }
 }
 

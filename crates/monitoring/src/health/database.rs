@@ -75,17 +75,17 @@ impl DatabaseHealth {
         let mut probed = self.lock();
         let was_late = probed.is_late();
         probed.asked_at = None;
-        let had_failed = std::mem::replace(&mut probed.has_failed, result.is_err());
+        probed.has_failed = result.is_err();
         let was_logged = std::mem::replace(&mut probed.is_logged, result.is_err());
         match result {
             Ok(space) => {
                 let seconds = probed.succeeded_at.elapsed().as_secs();
-                if had_failed || was_late {
+                if was_logged || was_late {
                     info!(seconds; "the database answers again");
                 }
                 (probed.succeeded_at, probed.space) = (Instant::now(), space);
             }
-            Err(error) if !had_failed && !was_logged => {
+            Err(error) if !was_logged => {
                 warn!(error:% = ErrorChain(&error); "the database does not answer");
             }
             Err(_) => {}

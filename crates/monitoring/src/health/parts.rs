@@ -103,17 +103,15 @@ fn database_part(sources: &HealthSources, database: &DatabaseHealth) -> HealthPa
 
 /// A database that answers, and its space, if this process can tell.
 fn space_part(space: Option<DiskSpace>) -> HealthPart {
-    const MEBIBYTE: u64 = 1 << 20;
     let Some(space) = space else { return HealthPart::default() };
-    let (free, total) = (space.free / MEBIBYTE, space.total / MEBIBYTE);
     let part = if space.is_used_up() {
         unhealthy("the file system of the database is full: nothing can be stored")
     } else if space.is_low() {
-        degraded(format!("the file system of the database has {free} MiB left of {total} MiB"))
+        degraded(format!("the file system of the database has {space}"))
     } else {
         HealthPart::default()
     };
-    with_numbers(part, [("free_mebibytes", free)])
+    with_numbers(part, [("free_mebibytes", space.free_mebibytes())])
 }
 
 fn claims_part(sources: &HealthSources) -> HealthPart {

@@ -162,8 +162,7 @@ fn durability(store: &Store) -> Vec<Finding> {
 /// The space of the file system of a database file.
 fn space(store: &Store) -> Option<Finding> {
     let space = store.probe().check().ok().flatten()?;
-    let (free, total) = (space.free >> 20, space.total >> 20);
-    let text = format!("its file system has {free} MiB left of {total} MiB");
+    let text = format!("its file system has {space}");
     let advice = "enlarge the file system, or remove old batches (retention.after)";
     Some(if space.is_used_up() {
         Finding::problem(DATABASE, text, advice)
