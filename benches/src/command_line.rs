@@ -5,7 +5,10 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::{
-    comparison::Comparison, database::DatabaseKind, ledger::LedgerKind, run_options::RunOptions,
+    comparison::Comparison,
+    database::DatabaseKind,
+    ledger::LedgerKind,
+    run_options::{LedgerProgram, RunOptions},
 };
 
 /// The command line of the program.
@@ -79,6 +82,10 @@ fn run_arguments() -> Vec<Arg> {
         database_argument(),
         ledger_argument(),
         delay_argument(),
+        Arg::new("simulator")
+            .long("simulator")
+            .action(ArgAction::SetTrue)
+            .help("The ledger is the simulator of the server's program, not that of the benchmark"),
         number("services", "100"),
         number("batches", "10000"),
         number("connections", "32"),
@@ -182,7 +189,11 @@ pub fn run_options(matches: &ArgMatches) -> RunOptions {
         event_sockets: matches.get_one("event-sockets").copied(),
         settings: settings(matches),
         instances: number("instances").max(1),
-        ledger_thread: false,
+        ledger_program: if matches.get_flag("simulator") {
+            LedgerProgram::Simulator
+        } else {
+            LedgerProgram::Own
+        },
         ceilings: matches.get_flag("ceilings"),
         idle: Duration::from_secs(matches.get_one("idle").copied().unwrap_or_default()),
     }

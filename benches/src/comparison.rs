@@ -10,18 +10,10 @@ use std::{
 use crate::{database::DatabaseKind, measurement::Measurement, run, run_options::RunOptions};
 
 /// The numbers of services.
-const SERVICES: [usize; 4] = [1, 100, 1_000, 10_000];
+pub(crate) const SERVICES: [usize; 4] = [1, 100, 1_000, 10_000];
 /// The times from the arrival of a batch at the ledger to its commit.
-const DELAYS: [Duration; 3] =
+pub(crate) const DELAYS: [Duration; 3] =
     [Duration::from_millis(1), Duration::from_millis(200), Duration::from_secs(2)];
-/// For how long the batches of one service follow each other at the ledger, if that are not too many or too few.
-const TIME: Duration = Duration::from_secs(4);
-const FEWEST_OF_A_SERVICE: usize = 4;
-const MOST_OF_A_SERVICE: usize = 1_000;
-const MOST_BATCHES: usize = 10_000;
-/// The most event sockets: each is a file descriptor of the server and of the ledger.
-const EVENT_SOCKETS: usize = 1_000;
-
 /// What is compared.
 #[derive(Debug, Clone)]
 pub struct Comparison {
@@ -82,18 +74,9 @@ pub fn measure(comparison: &Comparison) -> io::Result<String> {
 }
 
 fn options(comparison: &Comparison, server: &Path, services: usize, delay: Duration) -> RunOptions {
-    let of_a_service = usize::try_from(TIME.as_millis() / delay.as_millis()).unwrap_or(usize::MAX);
-    let of_a_service = of_a_service.clamp(FEWEST_OF_A_SERVICE, MOST_OF_A_SERVICE);
-    let batches = (services * of_a_service).min(MOST_BATCHES.max(services));
-    let batches = if comparison.quick { batches.div_ceil(20) } else { batches };
-    let event_sockets = Some(services.min(EVENT_SOCKETS));
-    RunOptions {
-        services,
-        delay,
-        batches,
-        event_sockets,
-        ..RunOptions::new(server, comparison.database)
-    }
+    let options = RunOptions::new(server, comparison.database).sized(services, delay);
+    let batches = options.batches;
+    RunOptions { batches: if comparison.quick { batches.div_ceil(20) } else { batches }, ..options }
 }
 
 impl Best {
@@ -141,31 +124,4 @@ fn row(batches: usize, best: [Best; 2], verification: Duration) -> String {
         before.threads,
         after.threads,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn points_take_seconds_and_use_each_service() {
-        let comparison = Comparison {
-            programs: Default::default(),
-            database: DatabaseKind::Sqlite,
-            rounds: 1,
-            quick: false,
-        };
-        for (services, delay, batches) in [
-            (1, DELAYS[0], 1_000),
-            (100, DELAYS[0], 10_000),
-            (10_000, DELAYS[0], 10_000),
-            (1, DELAYS[1], 20),
-            (100, DELAYS[1], 2_000),
-            (1, DELAYS[2], 4),
-            (1_000, DELAYS[2], 4_000),
-        ] {
-            let options = options(&comparison, Path::new(""), services, delay);
-            assert_eq!(options.batches, batches, "{services} services, {delay:?}");
-        }
-    }
 }

@@ -36,6 +36,8 @@ pub struct Measurement {
     pub database: DatabaseUsage,
     /// The statements of the whole run, from the start of the server on.
     pub statements: Vec<Statement>,
+    /// The POSTs and the questions about statuses that the ledger got, if it counts them.
+    pub ledger_requests: Option<[usize; 2]>,
     /// The latency of `202`.
     pub latency: Percentiles,
     /// From the commit of a batch at the ledger to the POST of the next one of its service, where that
@@ -44,8 +46,8 @@ pub struct Measurement {
     /// From POST to commit at the ledger.
     pub ledger_delay: Percentiles,
     /// Batches that arrived at the ledger before the one before them of their service was committed, after a later
-    /// one of their request, or again.
-    pub out_of_order: usize,
+    /// one of their request, or again. The simulator does not report it.
+    pub out_of_order: Option<usize>,
     /// The peak memory of one server, in bytes.
     pub peak_memory: u64,
     /// Plain work of the same kind, if it was measured.
@@ -101,7 +103,7 @@ struct LedgerTimes {
     committed: Duration,
 }
 
-/// What the report of the ledger says.
+/// What the report of the ledger says; nothing by default.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LedgerReport {
     /// See [`Measurement::turnaround`].
@@ -109,7 +111,7 @@ pub struct LedgerReport {
     /// See [`Measurement::ledger_delay`].
     pub delay: Percentiles,
     /// See [`Measurement::out_of_order`].
-    pub out_of_order: usize,
+    pub out_of_order: Option<usize>,
 }
 
 /// Reads the report of the ledger.
@@ -137,7 +139,7 @@ pub fn read_report(
         }
     }
     let [turnaround, delay] = [turnarounds, delays].map(Percentiles::of);
-    LedgerReport { turnaround, delay, out_of_order }
+    LedgerReport { turnaround, delay, out_of_order: Some(out_of_order) }
 }
 
 fn parse_line(line: &str) -> Option<(&str, LedgerTimes)> {
@@ -192,7 +194,7 @@ mod tests {
             ("a 10 20\na 10 20\nb 21 30\n", 1),
         ] {
             let read = read_report(report, &sent, &HashMap::new());
-            assert_eq!(read.out_of_order, expected, "{report}");
+            assert_eq!(read.out_of_order, Some(expected), "{report}");
         }
     }
 
@@ -206,6 +208,6 @@ mod tests {
         let read = read_report(report, &sent, &acknowledged);
         assert_eq!(read.turnaround.worst, Duration::from_micros(5));
         assert_eq!(read.delay.median, Duration::from_micros(10));
-        assert_eq!(read.out_of_order, 0);
+        assert_eq!(read.out_of_order, Some(0));
     }
 }

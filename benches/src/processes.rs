@@ -11,7 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{ledger, proc_stats::cpu_time, run_options::RunOptions};
+use crate::{
+    ledger,
+    proc_stats::cpu_time,
+    run_options::{LedgerProgram, RunOptions},
+};
 
 /// A process that is killed when the value is dropped.
 #[derive(Debug)]
@@ -53,8 +57,10 @@ impl Drop for Process {
 
 /// Starts the ledger, from this program.
 pub fn start_ledger(options: &RunOptions) -> io::Result<Process> {
-    if options.ledger_thread {
-        return start_ledger_thread(options);
+    match options.ledger_program {
+        LedgerProgram::Own => {}
+        LedgerProgram::Thread => return start_ledger_thread(options),
+        LedgerProgram::Simulator => return start_simulator(options),
     }
     let program = env::current_exe()?;
     let delay = options.delay.as_millis().to_string();
@@ -67,6 +73,27 @@ pub fn start_ledger(options: &RunOptions) -> io::Result<Process> {
     let port = first_line(&mut child)?;
     let address = format!("127.0.0.1:{}", port.trim()).parse().map_err(io::Error::other)?;
     Ok(Process { child: Some(child), address })
+}
+
+fn start_simulator(options: &RunOptions) -> io::Result<Process> {
+    let mut command = Command::new(&options.server);
+    command.args(["ledger-sim", options.ledger.name(), "--port", "0", "--log", "error"]);
+    command.arg("--valid-for").arg(format!("{}ms", options.delay.as_millis()));
+    if options.ledger == ledger::LedgerKind::Scabbard {
+        let plan = options.plan();
+        (0..options.services).for_each(|service| {
+            command.arg("--service").arg(plan.service(service));
+        });
+    }
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let line = first_line(&mut child)?;
+    let address = printed_address(&line).ok_or_else(|| io::Error::other(line.clone()))?;
+    Ok(Process { child: Some(child), address })
+}
+
+/// The address of the URL in a line.
+fn printed_address(line: &str) -> Option<SocketAddr> {
+    line.split("http://").nth(1)?.split(['/', ' ', '\n']).next()?.parse().ok()
 }
 
 fn start_ledger_thread(options: &RunOptions) -> io::Result<Process> {
@@ -96,8 +123,7 @@ pub fn start_server(
     }
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
     let line = first_line(&mut child)?;
-    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-    let Some(address) = address.and_then(|address| address.parse().ok()) else {
+    let Some(address) = printed_address(&line) else {
         let log = fs::read_to_string(directory.join("log"))?;
         return Err(io::Error::other(format!("the server printed no address; its log:\n{log}")));
     };
@@ -144,7 +170,7 @@ fn first_line(child: &mut Child) -> io::Result<String> {
     Ok(line)
 }
 
-/// Sends a command to the ledger: `count`, `report`, `busy` (accept no batches) or `ready`.
+/// Sends a command to the ledger: `count`, `requests`, `report`, `busy` (accept no batches) or `ready`.
 pub fn ask_ledger(ledger: SocketAddr, path: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(ledger)?;
     stream.write_all(format!("GET /bench/{path} HTTP/1.1\r\n\r\n").as_bytes())?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     measurement::{Measurement, Percentiles},
-    run_options::RunOptions,
+    run_options::{LedgerProgram, RunOptions},
 };
 
 /// How many statements are listed.
@@ -22,9 +22,10 @@ pub fn text(options: &RunOptions, run: &Measurement) -> String {
     line(
         "run",
         format!(
-            "{} {} {} services, {} batches of {} B, {} connections, {} a request, {events}",
+            "{} {}{} {} services, {} batches of {} B, {} connections, {} a request, {events}",
             options.database.name(),
             options.ledger.name(),
+            if options.ledger_program == LedgerProgram::Simulator { " simulator" } else { "" },
             options.services,
             options.batches,
             options.payload,
@@ -51,10 +52,16 @@ pub fn text(options: &RunOptions, run: &Measurement) -> String {
         }
     }
     line("log bytes a batch", format!("{:.0}", run.per_batch(run.database.log_bytes as f64)));
+    if let Some([posts, statuses]) = run.ledger_requests {
+        let of = |count: usize| format!("{:.2}", run.per_batch(count as f64));
+        line("POSTs, status requests a batch", format!("{}, {}", of(posts), of(statuses)));
+    }
     line("202 (50 %, 99 %, worst)", percentiles(run.latency));
     line("commit to next POST", percentiles(run.turnaround));
     line("ledger's own delay", percentiles(run.ledger_delay));
-    line("out of order", run.out_of_order.to_string());
+    if let Some(out_of_order) = run.out_of_order {
+        line("out of order", out_of_order.to_string());
+    }
     line("peak memory", format!("{:.0} MB", run.peak_memory as f64 / 1e6));
     line("refused requests", run.refused.to_string());
     if let Some(idle) = run.idle {
@@ -146,6 +153,10 @@ pub fn json(options: &RunOptions, run: &Measurement) -> Value {
         "statements_per_batch": run.database.statements.map(per_batch),
         "rows_per_batch": run.database.rows.map(per_batch),
         "log_bytes_per_batch": per_batch(run.database.log_bytes),
+        "posts_and_status_requests_per_batch":
+            run.ledger_requests.map(|counts| counts.map(|count| run.per_batch(count as f64))),
+        "simulator": options.ledger_program == LedgerProgram::Simulator,
+        "delay_ms": options.delay.as_millis() as u64,
         "latency_ms": percentiles(run.latency),
         "turnaround_ms": percentiles(run.turnaround),
         "ledger_delay_ms": percentiles(run.ledger_delay),

@@ -89,7 +89,8 @@ fn signed_request(plan: &Plan, group: usize, numbers: std::ops::Range<usize>) ->
     Request { service, group, batch_ids, body: BatchList { batches }.encode_to_vec() }
 }
 
-/// The time of verifying a batch, with its two signatures, on one core: the median of a thousand.
+/// The time of verifying a batch, with its two signatures, on one core: the best of a thousand. Other work only makes it
+/// longer.
 pub fn verification_cost() -> Duration {
     let (ledger, batches) = (LedgerKind::Scabbard, 1_000);
     let requests = signed_requests(&Plan {
@@ -100,14 +101,10 @@ pub fn verification_cost() -> Duration {
         batches_per_request: 1,
         payload: 200,
     });
-    let mut times: Vec<_> = requests
-        .iter()
-        .map(|request| {
-            let started = Instant::now();
-            verify_list(&request.body, &Limits::default()).unwrap();
-            started.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2]
+    let time = |request: &Request| {
+        let started = Instant::now();
+        verify_list(&request.body, &Limits::default()).unwrap();
+        started.elapsed()
+    };
+    requests.iter().map(time).min().unwrap_or_default()
 }

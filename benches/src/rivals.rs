@@ -83,7 +83,7 @@ fn end_to_end_line(run: &Measurement) -> Line {
     Line {
         name: "grid-batch: end to end, with HTTP, signatures and ledger".to_owned(),
         done: run.batches,
-        out_of_order: run.out_of_order,
+        out_of_order: run.out_of_order.unwrap_or_default(),
         adding_seconds: 0.0,
         working_seconds: run.time.as_secs_f64(),
     }

@@ -14,7 +14,7 @@ use crate::{
     proc_stats::{cpu_time_by_thread, cpu_time_of_this_thread, peak_memory, thread_count},
     processes::{Process, ask_ledger, start_ledger, start_server, wait_until},
     requests::{signed_requests, verification_cost},
-    run_options::RunOptions,
+    run_options::{LedgerProgram, RunOptions},
 };
 
 /// Longer than PostgreSQL takes to publish the counts of an idle connection.
@@ -77,7 +77,7 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         load::send_all(&addresses, options.connections, requests)?;
     let intake_time = started.elapsed();
     let client_cpu = cpu_time_of_this_thread() - client_before;
-    wait_until_recorded(options.batches, &processes, &mut database)?;
+    wait_until_recorded(options, &processes, &mut database)?;
     let time = started.elapsed();
     let after = usage(&processes, &mut database);
 
@@ -88,7 +88,10 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
     }
     let idle = (!options.idle.is_zero()).then(|| processes.idle_cpu(options.idle));
     let peak_memory = processes.servers.iter().map(|server| peak_memory(server.id())).max();
-    let report = ask_ledger(processes.ledger.address, "report")?;
+    let reports = options.ledger_program != LedgerProgram::Simulator;
+    let ask = |path| ask_ledger(processes.ledger.address, path);
+    let report = reports.then(|| ask("report")).transpose()?;
+    let requests = reports.then(|| ask("requests")).transpose()?;
     let statements = database.statements();
     // Connections publish what they have counted when they end.
     let Processes { servers, ledger } = processes;
@@ -102,7 +105,7 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         .then(|| ceilings::measure(options, &mut database, ledger.address))
         .transpose()?;
     let LedgerReport { turnaround, delay, out_of_order } =
-        read_report(&report, &sent, &acknowledged);
+        report.map(|report| read_report(&report, &sent, &acknowledged)).unwrap_or_default();
     Ok(Measurement {
         batches: options.batches,
         time,
@@ -115,6 +118,10 @@ pub fn run(options: &RunOptions) -> io::Result<Measurement> {
         client_cpu,
         database: used,
         statements,
+        ledger_requests: requests.and_then(|counts| {
+            let (posts, statuses) = counts.split_once(' ')?;
+            Some([posts.parse().ok()?, statuses.parse().ok()?])
+        }),
         latency: Percentiles::of(latencies),
         turnaround,
         ledger_delay: delay,
@@ -134,15 +141,22 @@ fn usage(processes: &Processes, database: &mut Database) -> Usage {
     }
 }
 
-/// Asks the ledger until all are committed, and then the database, which is more expensive.
+/// Asks the ledger until all are committed, and then the database, which is more expensive. The simulator does not tell
+/// how many it has committed, so the database is asked less often.
 fn wait_until_recorded(
-    batches: usize,
+    options: &RunOptions,
     processes: &Processes,
     database: &mut Database,
 ) -> io::Result<()> {
+    if options.ledger_program == LedgerProgram::Simulator {
+        return wait_until("all commits are recorded", LIMIT, || {
+            std::thread::sleep(Duration::from_millis(100));
+            Ok(database.open_batches()? == 0)
+        });
+    }
     wait_until("all batches are committed", LIMIT, || {
         let committed = ask_ledger(processes.ledger.address, "count")?;
-        Ok(committed.parse::<usize>().is_ok_and(|committed| committed >= batches))
+        Ok(committed.parse::<usize>().is_ok_and(|committed| committed >= options.batches))
     })?;
     wait_until("all commits are recorded", LIMIT, || Ok(database.open_batches()? == 0))
 }

@@ -7,6 +7,25 @@ use std::{
 
 use crate::{database::DatabaseKind, ledger::LedgerKind, requests::Plan};
 
+/// What a run uses as the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerProgram {
+    /// A process of this program, which does as little as possible.
+    Own,
+    /// A thread of this process, which is the same.
+    Thread,
+    /// The simulator of the server's program. It reports neither its counts nor its times.
+    Simulator,
+}
+
+/// For how long the batches of one service follow each other at the ledger, if that are not too many or too few.
+const TIME: Duration = Duration::from_secs(4);
+const FEWEST_OF_A_SERVICE: usize = 4;
+const MOST_OF_A_SERVICE: usize = 1_000;
+const MOST_BATCHES: usize = 10_000;
+/// The most event sockets: each is a file descriptor of the server and of the ledger.
+const EVENT_SOCKETS: usize = 1_000;
+
 /// What is measured in one run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -38,8 +57,8 @@ pub struct RunOptions {
     pub instances: usize,
     /// Whether the ceilings are measured too.
     pub ceilings: bool,
-    /// Whether the ledger is a thread of this process, in place of a process.
-    pub ledger_thread: bool,
+    /// What the ledger is.
+    pub ledger_program: LedgerProgram,
     /// How long the servers are watched when they have nothing to do.
     pub idle: Duration,
 }
@@ -62,14 +81,48 @@ impl RunOptions {
             settings: Vec::new(),
             instances: 1,
             ceilings: false,
-            ledger_thread: false,
+            ledger_program: LedgerProgram::Own,
             idle: Duration::ZERO,
         }
+    }
+
+    /// Other numbers of services, and another time until the commit, with as many batches as take some seconds.
+    #[must_use]
+    pub fn sized(self, services: usize, delay: Duration) -> Self {
+        let of_a_service =
+            usize::try_from(TIME.as_millis() / delay.as_millis()).unwrap_or(usize::MAX);
+        let of_a_service = of_a_service.clamp(FEWEST_OF_A_SERVICE, MOST_OF_A_SERVICE);
+        let batches = (services * of_a_service).min(MOST_BATCHES.max(services));
+        let event_sockets = Some(services.min(EVENT_SOCKETS));
+        Self { services, delay, batches, event_sockets, ..self }
     }
 
     /// The requests to make.
     pub fn plan(&self) -> Plan {
         let Self { ledger, services, batches, batches_per_request, payload, .. } = *self;
         Plan { ledger, services, first: 0, batches, batches_per_request, payload }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_take_seconds_and_use_each_service() {
+        let delays = [1, 200, 2_000].map(Duration::from_millis);
+        for (services, delay, batches) in [
+            (1, delays[0], 1_000),
+            (100, delays[0], 10_000),
+            (10_000, delays[0], 10_000),
+            (1, delays[1], 20),
+            (100, delays[1], 2_000),
+            (1, delays[2], 4),
+            (1_000, delays[2], 4_000),
+        ] {
+            let options = RunOptions::new(Path::new(""), DatabaseKind::Sqlite);
+            let options = options.sized(services, delay);
+            assert_eq!(options.batches, batches, "{services} services, {delay:?}");
+        }
     }
 }

@@ -1,16 +1,17 @@
 //! The table of `docs/performance.md`.
 
-use std::{fmt::Write, io, path::Path, time::Duration};
+use std::{fmt::Write, io, path::Path, process::Command, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::{
     backlog::{self, BacklogStart},
+    comparison::{DELAYS, SERVICES},
     database::DatabaseKind::{self, Postgres, Sqlite},
     ledger::LedgerKind,
     measurement::Measurement,
     report, run,
-    run_options::RunOptions,
+    run_options::{LedgerProgram, RunOptions},
 };
 
 /// How much is measured.
@@ -58,48 +59,55 @@ fn base(server: &Path, database: DatabaseKind) -> RunOptions {
 fn configurations(server: &Path, size: TableSize) -> Vec<RunOptions> {
     let mut all = Vec::new();
     for database in [Sqlite, Postgres] {
-        let base = base(server, database);
-        let idle = Duration::from_secs(5);
-        all.extend([
-            RunOptions { services: 1, batches: 500, idle, ..base.clone() },
-            RunOptions { ceilings: true, idle, ..base.clone() },
-            RunOptions { services: 1_000, ceilings: true, idle, ..base.clone() },
-            RunOptions { events: false, batches: 1_000, ..base.clone() },
-            RunOptions { connections: 1, batches: 1_000, ..base.clone() },
-            RunOptions { batches_per_request: 10, ..base.clone() },
-            RunOptions { payload: 100_000, batches: 500, ..base.clone() },
-        ]);
-        let instances = if size == TableSize::Full { &[2, 4, 8][..] } else { &[2] };
-        if database == Postgres {
-            all.extend(instances.iter().map(|&instances| RunOptions { instances, ..base.clone() }));
-        }
-        if size == TableSize::Full {
-            all.extend([
-                RunOptions { connections: 64, ..base.clone() },
-                RunOptions {
-                    services: 10_000,
-                    batches: 20_000,
-                    ceilings: true,
-                    idle,
-                    ..base.clone()
-                },
-                RunOptions {
-                    services: 100_000,
-                    batches: 200_000,
-                    event_sockets: Some(1_000),
-                    ..base.clone()
-                },
-                RunOptions { payload: 1_000_000, batches: 100, ..base.clone() },
-                RunOptions {
-                    ledger: LedgerKind::Sawtooth,
-                    delay: Duration::from_millis(100),
-                    ..base
-                },
-            ]);
-        }
+        all.extend(by_services_and_delay(server, database));
+        all.extend(beside_simulator(server, database));
+        all.extend(special(server, database, size));
     }
     if size == TableSize::Quick {
         all.iter_mut().for_each(|options| options.batches = (options.batches / 20).max(20));
+    }
+    all
+}
+
+fn by_services_and_delay(server: &Path, database: DatabaseKind) -> Vec<RunOptions> {
+    let of_delay = |delay| SERVICES.map(|services| base(server, database).sized(services, delay));
+    DELAYS.into_iter().flat_map(of_delay).collect()
+}
+
+/// Beside the simulator that users have, and on Sawtooth, where services are addresses that batches change.
+fn beside_simulator(server: &Path, database: DatabaseKind) -> Vec<RunOptions> {
+    let ledger_program = LedgerProgram::Simulator;
+    let simulated = |services| RunOptions {
+        ledger_program,
+        ..base(server, database).sized(services, DELAYS[0])
+    };
+    let ledger = LedgerKind::Sawtooth;
+    let sawtooth = |delay| RunOptions { ledger, ..base(server, database).sized(1_000, delay) };
+    let sawtooth_runs = DELAYS.map(sawtooth);
+    [1, 100, 1_000].map(simulated).into_iter().chain(sawtooth_runs).collect()
+}
+
+fn special(server: &Path, database: DatabaseKind, size: TableSize) -> Vec<RunOptions> {
+    let base = base(server, database);
+    let idle = Duration::from_secs(5);
+    let mut all = vec![
+        RunOptions { services: 1_000, ceilings: true, idle, ..base.clone() },
+        RunOptions { events: false, batches: 1_000, ..base.clone() },
+        RunOptions { connections: 1, batches: 1_000, ..base.clone() },
+        RunOptions { batches_per_request: 10, ..base.clone() },
+        RunOptions { payload: 100_000, batches: 500, ..base.clone() },
+    ];
+    if database == Postgres {
+        let instances = if size == TableSize::Full { &[2, 4, 8][..] } else { &[2] };
+        all.extend(instances.iter().map(|&instances| RunOptions { instances, ..base.clone() }));
+    }
+    if size == TableSize::Full {
+        let (services, event_sockets) = (100_000, Some(1_000));
+        all.extend([
+            RunOptions { connections: 64, ..base.clone() },
+            RunOptions { services, batches: 200_000, event_sockets, ..base.clone() },
+            RunOptions { payload: 1_000_000, batches: 100, ..base },
+        ]);
     }
     all
 }
@@ -122,12 +130,12 @@ fn backlogs(server: &Path, size: TableSize) -> Vec<RunOptions> {
 
 /// The table for people.
 pub fn text(table: &Table) -> String {
-    let mut text = header();
+    let mut text = format!("Code: {}.\n\n{}", code(), header());
     for (options, run) in &table.runs {
         let _ = write!(text, "\n{}", row(options, run));
     }
     text.push_str(
-        "\n\nCPU in costs of verifying a batch. turnaround: ms from a commit to the next POST of the \
+        "\n\nCPU in costs of verifying a batch. requests: to the ledger a batch. turnaround: ms from a commit to the next POST of the \
          service, 50 % and 99 %;\n202: ms, 50 % and 99 %. ceiling: rate beside the slower of \
          plain verified inserts and plain POSTs.\n",
     );
@@ -137,14 +145,24 @@ pub fn text(table: &Table) -> String {
     text
 }
 
+/// The commit that was measured.
+fn code() -> String {
+    let described = Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let described = described.ok().filter(|output| output.status.success());
+    described.map_or("unknown".to_owned(), |output| {
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    })
+}
+
 fn header() -> String {
     format!(
-        "{:<46} {:>9} {:>7} {:>7} {:>7} {:>8} {:>8} {:>7} {:>7} {:>13} {:>13} {:>6} {:>7} {:>8}",
+        "{:<54} {:>9} {:>7} {:>7} {:>7} {:>9} {:>8} {:>8} {:>7} {:>7} {:>13} {:>13} {:>6} {:>7} {:>8}",
         "",
         "batches/s",
         "server",
         "db",
         "ledger",
+        "requests",
         "commits",
         "stmts",
         "rows",
@@ -167,17 +185,21 @@ fn row(options: &RunOptions, run: &Measurement) -> String {
         format!("{:.1} {:.1}", ms(times.median), ms(times.percentile_99))
     };
     format!(
-        "{:<46} {:>9.0} {:>7.1} {:>7} {:>7.1} {:>8.3} {:>8} {:>7} {:>7.0} {:>13} {:>13} {:>6.0} {:>7} {:>8}",
+        "{:<54} {:>9.0} {:>7.1} {:>7} {:>7.1} {:>9} {:>8.3} {:>8} {:>7} {:>7.0} {:>13} {:>13} {:>6.0} {:>7} {:>8}",
         name(options),
         run.rate(),
         run.in_verifications(run.server_cpu),
         optional(run.database.cpu.map(|cpu| run.in_verifications(cpu)), 1),
         run.in_verifications(run.ledger_cpu),
+        optional(
+            run.ledger_requests.map(|[posts, polls]| run.per_batch((posts + polls) as f64)),
+            2
+        ),
         run.per_batch(run.database.commits as f64),
         optional(per_batch(run.database.statements), 2),
         optional(per_batch(run.database.rows), 1),
         run.per_batch(run.database.log_bytes as f64),
-        pair(run.turnaround),
+        run.out_of_order.map_or("-".to_owned(), |_| pair(run.turnaround)),
         pair(run.latency),
         run.peak_memory as f64 / 1e6,
         optional(run.idle.map(|idle| idle * 100.0), 2),
@@ -193,7 +215,9 @@ fn name(options: &RunOptions) -> String {
             let _ = write!(name, ", {text}");
         }
     };
+    add(options.delay > DELAYS[0], format!("{:?}", options.delay));
     add(options.ledger == LedgerKind::Sawtooth, "sawtooth".to_owned());
+    add(options.ledger_program == LedgerProgram::Simulator, "simulator".to_owned());
     add(!options.events, "no events".to_owned());
     add(options.connections != 32, format!("{} connections", options.connections));
     add(options.batches_per_request > 1, format!("{} a request", options.batches_per_request));

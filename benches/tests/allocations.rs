@@ -3,7 +3,11 @@
 
 use std::{fs, path::Path};
 
-use grid_batch_benches::{database::DatabaseKind, run::run, run_options::RunOptions};
+use grid_batch_benches::{
+    database::DatabaseKind,
+    run::run,
+    run_options::{LedgerProgram, RunOptions},
+};
 
 #[test]
 fn batches_at_load_take_few_allocations() {
@@ -13,12 +17,12 @@ fn batches_at_load_take_few_allocations() {
     // The ledger and the client are in the process of the test, which is not counted.
     let options = RunOptions {
         batches: 3_000,
-        ledger_thread: true,
+        ledger_program: LedgerProgram::Thread,
         settings: vec![("allocations".to_owned(), file.display().to_string())],
         ..RunOptions::new(server, DatabaseKind::Sqlite)
     };
     let run = run(&options).unwrap();
-    assert_eq!(run.out_of_order, 0);
+    assert_eq!(run.out_of_order, Some(0));
     let counts = fs::read_to_string(file).unwrap();
     let (allocations, bytes) = counts.split_once(' ').unwrap();
     let allocations = run.per_batch(allocations.parse().unwrap());

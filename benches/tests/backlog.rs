@@ -7,7 +7,7 @@ use std::{path::Path, time::Duration};
 use grid_batch_benches::{
     backlog::{self, BacklogStart},
     database::DatabaseKind,
-    run_options::RunOptions,
+    run_options::{LedgerProgram, RunOptions},
 };
 
 /// Added to each time, because the shortest ones are those of the machine.
@@ -20,7 +20,7 @@ fn start_with(open: usize, services: usize) -> BacklogStart {
         batches: open,
         services,
         batches_per_request: 100,
-        ledger_thread: true,
+        ledger_program: LedgerProgram::Thread,
         event_sockets: Some(100),
         settings: vec![("allocations".to_owned(), file.display().to_string())],
         ..RunOptions::new(

@@ -99,9 +99,16 @@ impl Ledger {
             responses::busy(output);
             return Next::Request;
         }
+        self.count(request);
         match self.kind {
             LedgerKind::Scabbard => self.respond_as_scabbard(request, output),
             LedgerKind::Sawtooth => self.respond_as_sawtooth(request, output),
+        }
+    }
+
+    fn count(&self, request: &Request<'_>) {
+        for (endpoint, count) in ["/batches", "/batch_statuses"].iter().zip(&self.requests) {
+            count.update(|count| count + usize::from(request.path.ends_with(endpoint)));
         }
     }
 
@@ -109,6 +116,7 @@ impl Ledger {
         let state = self.state.borrow();
         match path {
             "count" => return state.committed.to_string(),
+            "requests" => return self.requests.each_ref().map(|it| it.get().to_string()).join(" "),
             "report" => return state.report(),
             _ => self.is_busy.set(path == "busy"),
         }

@@ -1,8 +1,8 @@
 //! A ledger that answers as cheaply as can be: it verifies nothing, and commits each batch a fixed time
 //! after its arrival.
 //!
-//! It has one thread. `/bench/count` returns how many batches are committed, and `/bench/report` when each
-//! arrived and was committed. After `/bench/busy` it answers 429 to new batches, until `/bench/ready`.
+//! It has one thread. `/bench/count` returns how many batches are committed, `/bench/requests` how many POSTs and
+//! questions about statuses there were, and `/bench/report` when each batch arrived and was committed. After `/bench/busy` it answers 429 to new batches, until `/bench/ready`.
 
 mod connection;
 mod events;
@@ -48,6 +48,8 @@ pub(crate) struct Ledger {
     subscribers: RefCell<Subscribers>,
     arrived: Notify,
     blocks: Cell<usize>,
+    /// The POSTs of batches, and the questions about statuses.
+    requests: [Cell<usize>; 2],
     /// Whether it accepts no batches for now.
     is_busy: Cell<bool>,
 }
@@ -75,6 +77,7 @@ pub fn serve(listener: net::TcpListener, kind: LedgerKind, delay: Duration) -> i
         subscribers: RefCell::default(),
         arrived: Notify::new(),
         blocks: Cell::new(0),
+        requests: Default::default(),
         is_busy: Cell::new(false),
     });
     let tasks = LocalSet::new();

@@ -2,8 +2,8 @@ use std::{sync::Arc, time::Instant};
 
 use axum::{
     Router,
-    extract::Request,
-    middleware::{Next, from_fn, from_fn_with_state},
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
     routing,
 };
@@ -80,11 +80,24 @@ pub(crate) fn router(parts: ApiParts, api: Arc<ApiState>, intake: Intake) -> Rou
         .merge(intake_routes(parts, api, intake, statuses))
         .fallback(passed_on(|_| RequestError::NotFound.into()))
         .method_not_allowed_fallback(passed_on(method_not_allowed))
-        .layer(from_fn_with_state(Arc::new(authorizer), authorize))
-        .layer(from_fn_with_state(Arc::new(guard), refuse_web_pages))
-        .layer(from_fn(catch_panics_and_log))
-        .layer(from_fn(write_errors))
-        .layer(from_fn_with_state(requests, count_requests))
+        .layer(from_fn_with_state(Arc::new(AroundRoutes { requests, guard, authorizer }), serve))
+}
+
+/// What all requests need before and after their routes.
+struct AroundRoutes {
+    requests: Arc<RequestMetrics>,
+    guard: RequestGuard,
+    authorizer: Authorizer,
+}
+
+/// Answers a request of any route. Layers of their own would copy the routes and allocate for each request.
+async fn serve(State(around): State<Arc<AroundRoutes>>, request: Request, next: Next) -> Response {
+    let AroundRoutes { requests, guard, authorizer } = &*around;
+    let authorized = |request| authorize(authorizer, request, |request| next.run(request));
+    let guarded = |request| refuse_web_pages(guard, request, authorized);
+    let logged = |request| catch_panics_and_log(request, guarded);
+    let written = |request| write_errors(request, logged);
+    count_requests(requests, request, written).await
 }
 
 fn authorizer(parts: &ApiParts, api: &ApiState) -> Authorizer {
@@ -233,11 +246,14 @@ async fn refuse(request: Request, error: impl Into<ApiError>) -> ApiError {
 }
 
 /// Turns a panic of a handler into an answer, and logs every request.
-async fn catch_panics_and_log(request: Request, next: Next) -> Response {
+async fn catch_panics_and_log<R: Future<Output = Response>>(
+    request: Request,
+    next: impl FnOnce(Request) -> R,
+) -> Response {
     let started = Instant::now();
     let method = Excerpt::of(request.method().as_str());
     let path = Excerpt::of(request.uri().path());
-    let response = catch_panic_async(next.run(request)).await.unwrap_or_else(|panic| {
+    let response = catch_panic_async(next(request)).await.unwrap_or_else(|panic| {
         error!(method:%, path:%, panic:%; "request handler panicked");
         ApiError::from(ServerError::Internal).into_response()
     });

@@ -5,8 +5,12 @@
 use std::{fs, path::Path, time::Duration};
 
 use grid_batch_benches::{
-    backlog, command_line, database::DatabaseKind, measurement::Measurement, report, run::run,
-    run_options::RunOptions,
+    backlog, command_line,
+    database::DatabaseKind,
+    measurement::Measurement,
+    report,
+    run::run,
+    run_options::{LedgerProgram, RunOptions},
 };
 
 /// The most that a batch may take, on average.
@@ -38,13 +42,13 @@ fn check(database: DatabaseKind, bounds: &Bounds) {
     let options = RunOptions {
         batches: 3_000,
         batches_per_request: 10,
-        ledger_thread: true,
+        ledger_program: LedgerProgram::Thread,
         ..RunOptions::new(server, database)
     };
     let run = run(&options).unwrap();
     println!("{}", report::text(&options, &run));
     let Measurement { database: used, .. } = &run;
-    assert_eq!(run.out_of_order, 0);
+    assert_eq!(run.out_of_order, Some(0));
     let is_at_most = |name: &str, total: u64, bound: f64| {
         let used = run.per_batch(total as f64);
         assert!(used <= bound, "{name} a batch: {used:.3}, more than {bound}");
@@ -73,14 +77,14 @@ fn commands_of_the_documentation_run() {
             batches: 40,
             services: written.services.min(20),
             idle: written.idle.min(Duration::from_secs(1)),
-            ledger_thread: true,
+            ledger_program: LedgerProgram::Thread,
             ..written
         };
         match name {
             "backlog" => {
                 assert_eq!(backlog::measure(&options, backlog::MEASURED).unwrap().open, 40);
             }
-            _ => assert_eq!(run(&options).unwrap().out_of_order, 0, "{command}"),
+            _ => assert_eq!(run(&options).unwrap().out_of_order, Some(0), "{command}"),
         }
         count += 1;
     }

@@ -17,7 +17,11 @@ use tokio::{
 };
 use tokio_tungstenite::{
     WebSocketStream,
-    tungstenite::{Message, handshake::derive_accept_key, protocol::Role},
+    tungstenite::{
+        Message,
+        handshake::derive_accept_key,
+        protocol::{Role, WebSocketConfig},
+    },
 };
 
 use crate::{
@@ -31,6 +35,9 @@ use crate::{
 };
 
 const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Clients send little more than pings. The buffer is cleared before each read.
+const READ_BUFFER: usize = 1 << 10;
 
 type ServerWebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -72,7 +79,8 @@ pub(crate) async fn run(
 ) {
     let Ok(upgraded) = upgrade.await else { return };
     let io = TokioIo::new(upgraded);
-    let socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
+    let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
+    let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let mut client = EventClient {
         socket,
         count: context.state().common.events.count(&subscription.of),

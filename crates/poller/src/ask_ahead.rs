@@ -97,10 +97,6 @@ pub struct NextBatchMonitor {
 /// A node that takes longer to answer a question is treated as one that does not answer.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 
-/// The shortest pause after the next batches of several services were read. It delays no batch, because it is not their
-/// turn yet.
-const SHORTEST_READ_PAUSE: Duration = Duration::from_millis(5);
-
 /// Nodes that do not answer are asked again after pauses from one second to a quarter of this time.
 const PACE: PollPace =
     PollPace { interval: Duration::from_secs(1), longest: Duration::from_mins(1) };
@@ -191,7 +187,7 @@ impl NextBatchMonitor {
             }
             let read_at = std::time::Instant::now();
             let mut batches = self.next_batches(blocking, &started).await;
-            questions.read_pause.ended(read_at, started.len());
+            questions.read_pause.ended(read_at, started.len(), self.requests.table.ledger_time());
             for service in started {
                 match batches.remove(&service) {
                     Some(next) => {
@@ -240,8 +236,7 @@ impl ServiceJob for ServiceId {
 impl Questions {
     fn new(limits: RequestLimits) -> Self {
         let queue = PerServiceQueue::new(Duration::ZERO, limits.clone());
-        let read_pause = GroupPause::with_shortest(SHORTEST_READ_PAUSE);
-        Self { tasks: JoinSet::new(), read_pause, queue, limits }
+        Self { tasks: JoinSet::new(), read_pause: GroupPause::LONG, queue, limits }
     }
 
     /// Takes the services about which a question may start now.

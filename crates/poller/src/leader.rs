@@ -83,7 +83,7 @@ where
             node_returns: parts.nodes.returns(),
             evidence_is_next: false,
             writes: PendingWrites::new(),
-            write_pause: GroupPause::default(),
+            write_pause: GroupPause::BRIEF,
             store_health: StoreHealth::new(Delays::new(options.store_backoff, rng(options.seed))),
             request_failures: FailureLog::of("status requests"),
             stalled: StalledServices::new(options.warn_after, table.clone()),
@@ -119,21 +119,25 @@ where
         }
         let (started, count) = (Instant::now(), self.writes.len());
         let written = self.writes.write(&mut self.parts.store);
-        self.write_pause.ended(started.into_std(), count);
+        self.write_pause.ended(started.into_std(), count, self.table.ledger_time());
         self.check_store(written);
     }
 
     /// Reads from the store what to request next.
     ///
-    /// Reads nothing until all results are written. Otherwise the store would return batches that were just polled, and
-    /// the writes would pile up.
+    /// Reads only triggered services until all results are written, and not those with results. Otherwise the store would
+    /// return batches that were just polled, and the writes would pile up.
     fn read(&mut self) {
         self.schedule.schedule_accepted(self.parts.clock.monotonic());
         self.end_waits_for_earlier_attempts();
-        for read in [Self::read_candidates, Self::search_services, Self::read_services] {
+        for read in [Self::read_candidates, Self::search_services] {
             if self.writes.is_empty() && !self.store_backs_off() {
                 read(self);
             }
+        }
+        let writes_soon = self.writes.is_empty() || self.write_pause.resume_at().is_some();
+        if writes_soon && !self.store_backs_off() {
+            self.read_services();
         }
     }
 
@@ -185,7 +189,10 @@ where
     /// Reads the batches of the services that were triggered or are due, and queues requests for them.
     fn read_services(&mut self) {
         let now = Instant::now();
-        let triggered = self.parts.trigger.take(|service| self.requests.is_ready(service, now));
+        let written = self.writes.services();
+        let is_ready = |service: &str| self.requests.is_ready(service, now);
+        let triggered =
+            self.parts.trigger.take(|service| is_ready(service) && !written.contains(service));
         triggered.iter().for_each(|service| self.limits.end_pause(service));
         let due = self.take_due(&triggered);
         if triggered.is_empty() && due.is_empty() {
@@ -207,6 +214,9 @@ where
 
     /// Takes other services that are due, at most as many as there are connections.
     fn take_due(&mut self, triggered: &[String]) -> Vec<String> {
+        if !self.writes.is_empty() {
+            return Vec::new();
+        }
         let free = self.parts.connections().saturating_sub(self.in_flight());
         let now = self.parts.clock.monotonic();
         let Self { schedule, requests, parts, .. } = self;
@@ -313,7 +323,7 @@ where
             return retry_at;
         }
         if !self.writes.is_empty() {
-            // Nothing is read before the pending writes are made.
+            // Only triggered services are read before the pending writes are made.
             return after(now, self.write_pause.wait());
         }
         let is_free = self.in_flight() < self.parts.connections();

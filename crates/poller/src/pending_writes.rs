@@ -1,4 +1,4 @@
-use std::{mem::take, slice};
+use std::{collections::HashSet, mem::take, slice};
 
 use grid_batch_core::evidence::{Resolution, UnresolvedBatch};
 use grid_batch_core::polling::{BatchId, BatchStatus};
@@ -39,6 +39,14 @@ impl<I: BatchId, T: BatchStatus> PendingWrites<I, T> {
     /// The number of services and batches with writes.
     pub(crate) fn len(&self) -> usize {
         self.groups.len() + self.checked.len() + self.resolutions.len()
+    }
+
+    /// The services with results.
+    pub(crate) fn services(&self) -> HashSet<&str> {
+        let with_statuses = self.groups.iter().map(|(service_id, _)| service_id.as_str());
+        let checked = self.checked.iter().map(BatchId::get_service_id);
+        let resolved = self.resolutions.iter().map(|(batch, _)| batch.service_id.as_str());
+        with_statuses.chain(checked).chain(resolved).collect()
     }
 
     /// Adds the reported statuses of these batches of one service.

@@ -114,7 +114,7 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
             budget: MemoryBudget::new(options.memory_limit, move || poll.notify()),
             admission: None,
             table: None,
-            pause: GroupPause::default(),
+            pause: GroupPause::BRIEF,
             scope: PhantomData,
             options,
         }
@@ -249,7 +249,9 @@ impl<S: ScopeId, R: RoundStore> BatchQueue<S, R> {
         let round = self.store.take_round(&shares, &mut |bytes| budget.fits(bytes));
         self.enter(round.as_ref().ok());
         budget.end();
-        self.pause.ended(started, round.as_ref().map_or(0, |round| round.batches.len()));
+        let ledger_time = self.table.as_ref().and_then(WorkTable::ledger_time);
+        let taken = round.as_ref().map_or(0, |round| round.batches.len());
+        self.pause.ended(started, taken, ledger_time);
         let taken = by_service(round.as_ref().ok());
         self.return_places(&shares, &taken, &round);
         if self.options.most_of_service > 1 {

@@ -9,6 +9,7 @@ use std::{
 use grid_batch_core::ScopeId;
 use grid_batch_core::ledger::{Outcome, SubmissionOutcome};
 use grid_batch_support::{GroupPause, catch_panic};
+use grid_batch_work::WorkTable;
 use log::{Level, error, log};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -28,6 +29,7 @@ pub(crate) struct Listener<S: ScopeId> {
     pub(crate) delayed: DelayedServices,
     /// When these are looked at next.
     pub(crate) next_look: Instant,
+    pub(crate) table: WorkTable,
     pub(crate) pause: GroupPause,
 }
 
@@ -48,7 +50,7 @@ impl<S: ScopeId> Listener<S> {
             let started = Instant::now();
             let count = outcomes.len();
             self.notify_group(outcomes);
-            self.pause.ended(started, count);
+            self.pause.ended(started, count, self.table.ledger_time());
             drop(permits);
         }
         let undelivered = self.group.map(GroupNotifier::finish).unwrap_or_default();

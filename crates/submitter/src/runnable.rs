@@ -111,7 +111,8 @@ impl<S: ScopeId> RunnableSubmitter<S> for BatchRunnableSubmitter<S> {
             counters: parts.counters.clone(),
             delayed: parts.delayed.clone(),
             next_look: Instant::now(),
-            pause: GroupPause::default(),
+            table: parts.factory.table.clone(),
+            pause: GroupPause::LONG,
         };
         // Observers may block.
         let listener = jobs.thread("submit-listener", shutdown.request_only(), move || {

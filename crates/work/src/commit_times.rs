@@ -10,6 +10,8 @@ use crate::decision_times::DecisionTime;
 #[derive(Debug, Default)]
 pub struct CommitTimes {
     ledger: Option<UsualTime>,
+    /// The shortest of the last times, of any service.
+    shortest: Option<Duration>,
     pub(crate) services: HashMap<String, ServiceTimes>,
 }
 
@@ -78,6 +80,8 @@ impl CommitTimes {
     const SHORTEST_EXPECTED: Duration = Duration::from_millis(10);
     /// A time counts as at most this many times the expected one.
     const MAX_GROWTH: u32 = 4;
+    /// The shortest time grows by this part of it with each commit that takes longer.
+    const TIMES_OF_SHORTEST: u32 = 64;
     /// A time counts as at most this.
     const LONGEST: Duration = Duration::from_hours(1);
 
@@ -90,6 +94,8 @@ impl CommitTimes {
         let most = expected.unwrap_or(Self::EXPECTED_AT_FIRST).saturating_mul(Self::MAX_GROWTH);
         let time = seen.estimate(expected).min(most).min(Self::LONGEST);
         self.ledger = Some(UsualTime::with(self.ledger, time, seen.cause));
+        let known = self.shortest.map_or(time, |known| known + known / Self::TIMES_OF_SHORTEST);
+        self.shortest = Some(known.min(time));
         let known = self.service(service_id);
         known.commit = Some(UsualTime::with(known.commit, time, seen.cause));
     }
@@ -115,6 +121,12 @@ impl CommitTimes {
     /// How long batches of any service usually take; `None` before the first commit.
     pub fn usual_of_ledger(&self) -> Option<Duration> {
         self.ledger.map(|usual| usual.average)
+    }
+
+    /// The shortest time that batches of any service took lately; `None` before the first commit. A busy server makes
+    /// the usual time longer, but not this one.
+    pub fn shortest_of_ledger(&self) -> Option<Duration> {
+        self.shortest
     }
 
     fn of_service(&self, service_id: &str) -> Option<UsualTime> {

@@ -47,6 +47,11 @@ impl WorkTable {
     pub fn lock(&self) -> MutexGuard<'_, Work> {
         lock(&self.0)
     }
+
+    /// The shortest time that the ledger took for a batch lately; `None` before the first commit.
+    pub fn ledger_time(&self) -> Option<Duration> {
+        self.lock().times.shortest_of_ledger()
+    }
 }
 
 impl Work {

@@ -1,9 +1,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::{MatchedPath, Request},
     http::{StatusCode, request::Parts},
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 use grid_batch_core::tokens::AccessScope;
@@ -165,10 +164,10 @@ fn counted_address(client: Option<&Client>) -> IpAddr {
 }
 
 /// Refuses requests that are not allowed, and tells the handlers of the others who sent them.
-pub(crate) async fn authorize(
-    State(authorizer): State<Arc<Authorizer>>,
+pub(crate) async fn authorize<R: Future<Output = Response>>(
+    authorizer: &Authorizer,
     request: Request,
-    next: Next,
+    next: impl FnOnce(Request) -> R,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
     match authorizer.check(&parts) {
@@ -177,7 +176,7 @@ pub(crate) async fn authorize(
                 "request allowed");
             let asked = caller.ledger_key().map(|_| counted_address(Client::of(&parts)));
             parts.extensions.insert(caller);
-            let response = next.run(Request::from_parts(parts, body)).await;
+            let response = next(Request::from_parts(parts, body)).await;
             if let Some(address) = asked.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
                 authorizer.count_refused_key(address);
             }

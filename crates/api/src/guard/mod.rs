@@ -7,17 +7,16 @@ mod error;
 mod host;
 mod origin;
 
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
 
 use axum::{
-    extract::{Request, State},
+    extract::Request,
     http::{
         HeaderMap, HeaderName, HeaderValue,
         header::{HOST, ORIGIN},
         request::Parts,
         uri::Authority,
     },
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 use grid_batch_core::Excerpt;
@@ -120,18 +119,18 @@ fn excerpt(bytes: &[u8]) -> Excerpt {
 
 /// Answers requests of web pages with an error, whatever they ask for: reading would reveal what is
 /// stored, too.
-pub(crate) async fn refuse_web_pages(
-    State(guard): State<Arc<RequestGuard>>,
+pub(crate) async fn refuse_web_pages<R: Future<Output = Response>>(
+    guard: &RequestGuard,
     request: Request,
-    next: Next,
+    next: impl FnOnce(Request) -> R,
 ) -> Response {
     let (parts, body) = request.into_parts();
     // It says nothing but that the server runs, to supervisors that know it by any name.
     if parts.uri.path() == LIVE_PATH {
-        return next.run(Request::from_parts(parts, body)).await;
+        return next(Request::from_parts(parts, body)).await;
     }
     match guard.check(&parts) {
-        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Ok(()) => next(Request::from_parts(parts, body)).await,
         Err(error) => {
             discard_body(&parts.headers, body);
             error.into_response()

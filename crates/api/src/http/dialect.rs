@@ -4,7 +4,6 @@ use axum::{
     Json,
     extract::Request,
     http::{StatusCode, header::CONTENT_TYPE},
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -62,9 +61,12 @@ fn problem(body: impl Serialize) -> Response {
 }
 
 /// Writes the bodies of error responses, in the form of the interface that the path belongs to.
-pub(crate) async fn write_errors(request: Request, next: Next) -> Response {
+pub(crate) async fn write_errors<R: Future<Output = Response>>(
+    request: Request,
+    next: impl FnOnce(Request) -> R,
+) -> Response {
     let dialect = ErrorDialect::of(request.uri().path());
-    dialect.write(next.run(request).await)
+    dialect.write(next(request).await)
 }
 
 json_types! {

@@ -2,16 +2,15 @@
 
 use std::{
     sync::{
-        Arc, OnceLock,
+        OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
 };
 
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::{MatchedPath, Request},
     http::{Method, StatusCode},
-    middleware::Next,
     response::Response,
 };
 use grid_batch_support::Histogram;
@@ -100,15 +99,15 @@ fn known_method(method: &Method) -> &'static str {
 }
 
 /// Counts a request when it is answered.
-pub(crate) async fn count_requests(
-    State(metrics): State<Arc<RequestMetrics>>,
+pub(crate) async fn count_requests<R: Future<Output = Response>>(
+    metrics: &RequestMetrics,
     request: Request,
-    next: Next,
+    next: impl FnOnce(Request) -> R,
 ) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let response = next.run(request).await;
+    let response = next(request).await;
     let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
     metrics.count(route, &method, response.status(), started);
     response

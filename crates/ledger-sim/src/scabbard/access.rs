@@ -1,6 +1,10 @@
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    sync::{LazyLock, Mutex},
+};
 
 use grid_batch_protocol::{CylinderToken, PublicKey};
+use grid_batch_support::{BoundedMap, lock};
 use hyper::{Method, StatusCode};
 use serde_json::json;
 
@@ -32,7 +36,7 @@ impl AllowedKeys {
         let Some(header) = request.headers.get("authorization") else { return Err(unauthorized()) };
         let header = header.to_str().map_err(|_| bad_header())?;
         let token = header.strip_prefix("Bearer Cylinder:").ok_or_else(unauthorized)?;
-        let key = CylinderToken::verify(token.trim()).map_err(|_| unauthorized())?;
+        let key = issuer(token.trim())?;
         match self {
             Self::Only { keys, .. } if keys.contains(&key) => Ok(()),
             Self::Only { readers, .. }
@@ -44,6 +48,19 @@ impl AllowedKeys {
             Self::Any => Ok(()),
         }
     }
+}
+
+/// The issuer of a valid token. Clients send the same token with each request, so it is verified once.
+fn issuer(token: &str) -> Result<PublicKey, SimResponse> {
+    static ISSUERS: LazyLock<Mutex<BoundedMap<String, PublicKey>>> =
+        LazyLock::new(|| Mutex::new(BoundedMap::new(100)));
+    let token = token.to_owned();
+    if let Some(issuer) = lock(&ISSUERS).get(&token) {
+        return Ok(*issuer);
+    }
+    let issuer = CylinderToken::verify(&token).map_err(|_| unauthorized())?;
+    lock(&ISSUERS).set(&token, issuer);
+    Ok(issuer)
 }
 
 /// The response without a valid token. The node adds no headers to it.

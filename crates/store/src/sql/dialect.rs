@@ -71,7 +71,8 @@ impl Dialect {
                 format!("set client_min_messages = warning; {needed}{of_server}")
             }
             // The log contains the whole page of each random key that a commit writes, so pages are small. The page
-            // size can be set only for a new file that has no log yet. The log is copied to the file at 4 MB.
+            // size can be set only for a new file that has no log yet. The log is copied to the file at 4 MB. Each
+            // commit looks at all cached pages, so the cache is small.
             #[cfg(feature = "sqlite")]
             Self::Sqlite => {
                 let needed =
@@ -79,7 +80,7 @@ impl Dialect {
                 let needed: String = needed.collect();
                 format!(
                     "pragma page_size = 1024; {needed}pragma wal_autocheckpoint = 4000;
-                     pragma cache_size = -32768"
+                     pragma cache_size = -8192"
                 )
             }
         }
@@ -160,7 +161,7 @@ impl Dialect {
             #[cfg(feature = "sqlite")]
             Self::Sqlite => {
                 let lock_timeout = milliseconds(limits.lock);
-                format!("pragma busy_timeout = {lock_timeout}; pragma cache_size = -32768")
+                format!("pragma busy_timeout = {lock_timeout}; pragma cache_size = -8192")
             }
         }
     }

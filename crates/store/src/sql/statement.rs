@@ -1,4 +1,4 @@
-use std::fmt;
+use std::fmt::{self, Write};
 #[cfg(feature = "sqlite")]
 use std::iter;
 
@@ -102,36 +102,49 @@ impl<'a> Rows<'a> {
         match dialect {
             #[cfg(feature = "postgres")]
             Dialect::Postgres => {
-                let array = |column: &Column<'_>| match column.pg_type() {
-                    // This is the collation of the tables, not that of the database.
-                    "text" => "?::text[] collate \"C\"".to_owned(),
-                    other => format!("?::{other}[]"),
+                // This is the collation of the tables, not that of the database.
+                let array = |column: &Column<'_>, text: &mut String| match column.pg_type() {
+                    "text" => text.push_str("?::text[] collate \"C\""),
+                    other => text.extend(["?::", other, "[]"]),
                 };
-                let arrays: Vec<_> = self.columns.iter().map(array).collect();
-                let names: Vec<_> = self.columns.iter().map(|c| c.name).collect();
-                format!(
-                    "(select * from unnest({}) as x({}) where coalesce({key}, null) = {key}) as x",
-                    arrays.join(", "),
-                    names.join(", "),
-                    key = names.first().copied().unwrap_or_default(),
-                )
+                let key = self.columns.first().map_or("", |column| column.name);
+                let mut text = "(select * from unnest(".to_owned();
+                self.list(&mut text, |_, column, text| array(column, text));
+                text.push_str(") as x(");
+                self.list(&mut text, |_, column, text| text.push_str(column.name));
+                text.extend([") where coalesce(", key, ", null) = ", key, ") as x"]);
+                text
             }
             #[cfg(feature = "sqlite")]
             Dialect::Sqlite if count == 1 => {
-                let values: Vec<_> =
-                    self.columns.iter().map(|c| format!("? as {}", c.name)).collect();
-                format!("(select {}) as x", values.join(", "))
+                let mut text = "(select ".to_owned();
+                self.list(&mut text, |_, column, text| text.extend(["? as ", column.name]));
+                text + ") as x"
             }
             #[cfg(feature = "sqlite")]
             Dialect::Sqlite => {
-                let names: Vec<_> = (1..)
-                    .zip(&self.columns)
-                    .map(|(number, c)| format!("column{number} as {}", c.name))
-                    .collect();
-                let row = format!("({})", vec!["?"; names.len()].join(", "));
-                let rows = vec![row.as_str(); count].join(", ");
-                format!("(select {} from (values {rows})) as x", names.join(", "))
+                let mut text = "(select ".to_owned();
+                self.list(&mut text, |number, column, text| {
+                    let _ = write!(text, "column{number} as {}", column.name);
+                });
+                text.push_str(" from (values ");
+                for row in 0..count {
+                    text.push_str(if row == 0 { "(" } else { ", (" });
+                    self.list(&mut text, |_, _, text| text.push('?'));
+                    text.push(')');
+                }
+                text + ")) as x"
             }
+        }
+    }
+
+    /// Adds something for each column and its number.
+    fn list(&self, text: &mut String, add: impl Fn(usize, &Column<'_>, &mut String)) {
+        for (number, column) in (1..).zip(&self.columns) {
+            if number > 1 {
+                text.push_str(", ");
+            }
+            add(number, column, text);
         }
     }
 
@@ -203,7 +216,7 @@ impl<'a> Statement<'a> {
     /// The statement for all of its rows, with this text.
     #[cfg(feature = "postgres")]
     pub(crate) fn whole<'s>(&'s self, sql: &'s str) -> StatementChunk<'s, 'a> {
-        StatementChunk { statement: self, sql, first: 0, count: 1 }
+        self.chunk(sql, Dialect::Postgres, 0, 1)
     }
 
     /// The statement once for each chunk of its rows, or once if it has none, with this text.
@@ -218,10 +231,23 @@ impl<'a> Statement<'a> {
         iter::from_fn(move || {
             let fits = |count: &usize| first + count <= rows && (in_chunks || *count == 1);
             let count = CHUNK_SIZES.into_iter().find(fits)?;
-            let chunk = StatementChunk { statement: self, sql, first, count };
+            let chunk = self.chunk(sql, Dialect::Sqlite, first, count);
             first += count;
             Some(chunk)
         })
+    }
+
+    /// Diesel asks for the text several times, so the table is written here.
+    fn chunk<'s>(
+        &'s self,
+        sql: &'s str,
+        dialect: Dialect,
+        first: usize,
+        count: usize,
+    ) -> StatementChunk<'s, 'a> {
+        let table = self.rows.as_ref().map(|rows| rows.as_table(dialect, count));
+        let table = table.unwrap_or_default();
+        StatementChunk { statement: self, parts: around_rows(sql), table, first, count }
     }
 
     /// The text that is sent to the database, with `?` for every value.
@@ -252,12 +278,15 @@ impl fmt::Debug for Statement<'_> {
 
 /// How many rows are passed to SQLite at a time. It prepares the statement once for each of these numbers.
 #[cfg(feature = "sqlite")]
-const CHUNK_SIZES: [usize; 3] = [32, 8, 1];
+const CHUNK_SIZES: [usize; 4] = [32, 8, 3, 1];
 
 /// A statement for some of its rows, with the text that is sent to the database.
 pub(crate) struct StatementChunk<'s, 'a> {
     statement: &'s Statement<'a>,
-    sql: &'s str,
+    /// The text before and after the rows.
+    parts: (&'s str, Option<&'s str>),
+    /// The rows as a table.
+    table: String,
     first: usize,
     count: usize,
 }
@@ -277,16 +306,14 @@ impl<C> RunQueryDsl<C> for StatementChunk<'_, '_> {}
 #[cfg(feature = "postgres")]
 impl QueryFragment<diesel::pg::Pg> for StatementChunk<'_, '_> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::pg::Pg>) -> QueryResult<()> {
-        self.walk(Dialect::Postgres, out, |column, _, out| push_array(column, out))
+        self.walk(out, |column, _, out| push_array(column, out))
     }
 }
 
 #[cfg(feature = "sqlite")]
 impl QueryFragment<diesel::sqlite::Sqlite> for StatementChunk<'_, '_> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, diesel::sqlite::Sqlite>) -> QueryResult<()> {
-        self.walk(Dialect::Sqlite, out, |column, row, out| {
-            push_element(column, self.first + row, out)
-        })
+        self.walk(out, |column, row, out| push_element(column, self.first + row, out))
     }
 }
 
@@ -295,7 +322,6 @@ impl<'a> StatementChunk<'_, 'a> {
     /// value of a column in a row, or all values of the column.
     fn walk<'b, DB>(
         &'b self,
-        dialect: Dialect,
         mut out: AstPass<'_, 'b, DB>,
         push: impl Fn(&'b Column<'a>, usize, &mut AstPass<'_, 'b, DB>) -> QueryResult<()>,
     ) -> QueryResult<()>
@@ -305,7 +331,7 @@ impl<'a> StatementChunk<'_, 'a> {
         [u8]: ToSql<Binary, DB>,
         i64: ToSql<BigInt, DB>,
     {
-        let Self { statement, count, .. } = self;
+        let Self { statement, parts, table, count, .. } = self;
         let mut values = statement.values.iter();
         let mut push_value = |out: &mut AstPass<'_, 'b, DB>| match values.next() {
             Some(Value::Text(value)) => out.push_bind_param::<Text, str>(value),
@@ -313,14 +339,14 @@ impl<'a> StatementChunk<'_, 'a> {
             Some(Value::Long(value)) => out.push_bind_param::<BigInt, i64>(value),
             None => Err(missing("value")),
         };
-        let (before, after) = around_rows(self.sql);
+        let (before, after) = *parts;
         interleave(before, &mut out, &mut push_value)?;
         let Some(after) = after else { return Ok(()) };
 
         let rows = statement.rows.as_ref().ok_or_else(|| missing("group of rows"))?;
         let mut cells =
             (0..*count).flat_map(|row| rows.columns.iter().map(move |column| (row, column)));
-        interleave(&rows.as_table(dialect, *count), &mut out, &mut |out| {
+        interleave(table, &mut out, &mut |out| {
             let (row, column) = cells.next().ok_or_else(|| missing("column"))?;
             push(column, row, out)
         })?;
