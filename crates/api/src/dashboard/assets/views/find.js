@@ -20,7 +20,7 @@ export function find({ main, parameters }) {
     const nothing = [batch, services, labelled, failed, queued, nodes].every((list) => list.length === 0);
     replace(main,
       element("h1", {}, `Found for “${text}”`),
-      nothing && element("p", { class: "muted" }, "Nothing. Ids of batches are found by their first 8 characters; labels and errors only among the latest 5,000 batches."),
+      nothing && element("p", { class: "muted" }, "Nothing. Ids of batches are found by their first 8 characters; parts of labels, errors, addresses and keys only among the latest 5,000."),
       section("Batches", batch, batchTable(batch, "")),
       section("Services", services, table("Services", [{ name: "Service", cell: (it) => serviceLink(it.service_id) }, { name: "Open", number: true, cell: (it) => it.open }], services.slice(0, 4 * MOST), "")),
       section("Withdrawals and transactions", queued, table("Withdrawals and transactions", [
@@ -71,8 +71,8 @@ async function queuedOf(text) {
     return [...new Map(rows.map((row) => [row.id, { ...row, view }])).values()];
   };
   const lists = [
-    serves("withdrawals") ? of("withdrawals", "/withdrawals", ["beneficiary", "idempotency_key"]) : [],
-    serves("transactions") ? of("transactions", "/v1/transactions", ["to", "account", "idempotency_key"]) : [],
+    serves("withdrawals") ? of("withdrawals", "/withdrawals", ["beneficiary", "beneficiary_contains", "pool_contains", "idempotency_key", "idempotency_key_contains"]) : [],
+    serves("transactions") ? of("transactions", "/v1/transactions", ["account", "to", "to_contains", "account_contains", "label_contains", "idempotency_key", "idempotency_key_contains"]) : [],
   ];
   return (await Promise.all(lists)).flat();
 }
