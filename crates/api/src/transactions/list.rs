@@ -37,7 +37,7 @@ pub(super) struct TransactionsParams {
     /// Transactions whose label has this text
     label_contains: Option<String>,
     /// Limit of the items of the page: at most 100, because transactions can be long
-    #[param(value_type = Option<usize>)]
+    #[param(value_type = Option<usize>, minimum = 1, maximum = 1_000)]
     limit: PageLimit,
     /// `next` of the page before
     after: Option<String>,

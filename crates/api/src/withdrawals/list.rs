@@ -35,7 +35,7 @@ pub(crate) struct WithdrawalsParams {
     #[param(value_type = Option<Vec<WithdrawalStateFilter>>, inline)]
     state: Option<Vec<String>>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
-    #[param(value_type = Option<usize>)]
+    #[param(value_type = Option<usize>, minimum = 1, maximum = 1_000)]
     limit: PageLimit,
     /// `next` of the page before
     after: Option<String>,

@@ -177,7 +177,7 @@ fn space(store: &Store) -> Option<Finding> {
 fn settings_of_instances(config: &Config, store: &Store) -> Vec<Finding> {
     let recorded = store.settings_of_instances().unwrap_or_default();
     let advice = "give it the same value on all instances, and restart those that change";
-    let differences = config.differing_settings(&recorded).into_iter();
+    let differences = config.equal_settings().differences(&recorded).into_iter();
     differences.map(|text| Finding::warning("settings", text, advice)).collect()
 }
 
