@@ -63,7 +63,7 @@ pub(super) struct ListedWebhookJson {
 }
 
 impl ListedWebhookJson {
-    pub(super) fn new((webhook, backlog): (Webhook, Backlog)) -> Self {
+    pub(super) fn new(webhook: Webhook, backlog: Backlog) -> Self {
         let Backlog { count: waiting, more: more_waiting } = backlog;
         Self { webhook: WebhookJson::new(webhook), waiting, more_waiting }
     }

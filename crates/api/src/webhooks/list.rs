@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use grid_batch_core::BatchResult;
-use grid_batch_core::webhooks::{Backlog, Webhook, WebhookStore};
+use grid_batch_core::webhooks::{Webhook, WebhookStore};
 
 use super::{WebhookContext, WebhookRequestError, json::ListedWebhookJson, parse_id};
 use crate::http::{ApiError, NoParams, PageJson, Params, PathId, Problems};
@@ -20,7 +20,7 @@ pub(super) async fn get(
     _: Params<NoParams>,
 ) -> Result<Json<PageJson<ListedWebhookJson>>, ApiError> {
     let webhooks = context.store.read(|store| read(store, |_| true)).await?;
-    Ok(Json(PageJson::all(webhooks, ListedWebhookJson::new)))
+    Ok(Json(PageJson::all(webhooks, |webhook| webhook)))
 }
 
 /// `GET /v1/webhooks/{id}`.
@@ -38,21 +38,20 @@ pub(super) async fn get_one(
     _: Params<NoParams>,
 ) -> Result<Json<ListedWebhookJson>, ApiError> {
     let id = parse_id(path)?;
-    let found =
-        context.store.read(move |store| read(store, |webhook| webhook.id == id)).await?.pop();
-    Ok(Json(ListedWebhookJson::new(found.ok_or(WebhookRequestError::WebhookNotFound)?)))
+    let found = context.store.read(move |store| read(store, |webhook| webhook.id == id)).await?;
+    Ok(Json(found.into_iter().next().ok_or(WebhookRequestError::WebhookNotFound)?))
 }
 
 /// The webhooks that are selected, with what waits for them.
 fn read(
     store: &dyn WebhookStore,
     is_selected: impl Fn(&Webhook) -> bool,
-) -> BatchResult<Vec<(Webhook, Backlog)>> {
+) -> BatchResult<Vec<ListedWebhookJson>> {
     let mut webhooks = store.webhooks()?;
     webhooks.retain(is_selected);
     let with_backlog = |webhook: Webhook| {
         let backlog = store.backlog(webhook.id)?.unwrap_or_default();
-        Ok((webhook, backlog))
+        Ok(ListedWebhookJson::new(webhook, backlog))
     };
     webhooks.into_iter().map(with_backlog).collect()
 }
