@@ -21,9 +21,10 @@ use super::{
 use crate::{
     operator::{fill_page, waiting_holds_of, with_waiting_hold},
     sql::{
-        Connection, StoreError,
+        Connection, Rows, StoreError,
         any_connection::MultiBackend,
         query::{BatchRecord, lane_holds_batch},
+        result_row,
         rows::limit,
         schema::{batches, lanes, transaction_receipts},
     },
@@ -157,26 +158,32 @@ fn select(
     if filter.contains == WithdrawalTexts::default() {
         return Ok(seqs.iter().map(|seq| (*seq, *seq)).collect());
     }
-    let query = withdrawals::table
-        .inner_join(batches::table)
-        .filter(withdrawals::seq.eq_any(seqs))
-        .order_by(withdrawals::seq.desc())
-        .select((
-            withdrawals::seq,
-            withdrawals::service_id,
-            withdrawals::pool,
-            withdrawals::beneficiary,
-            withdrawals::idempotency_key,
-            batches::label,
-        ));
-    type Texts = (i64, String, String, String, Option<String>, Option<String>);
-    let rows: Vec<Texts> = connection.load_query("texts_of_withdrawals", query)?;
-    let selected = |(seq, service_id, pool, beneficiary, idempotency_key, label): Texts| {
+    let mut rows: Vec<TextsRow> = connection.load_rows(
+        "-- texts_of_withdrawals
+         select w.seq, w.service_id, w.pool, w.beneficiary, w.idempotency_key, b.label
+         from {x} join withdrawals w on w.seq = x.seq join batches b on b.seq = w.batch_seq",
+        Rows::default().long("seq", seqs.iter().copied()).in_chunks(),
+    )?;
+    rows.sort_unstable_by_key(|row| Reverse(row.seq));
+    let selected = |row: TextsRow| {
+        let TextsRow { seq, service_id, pool, beneficiary, idempotency_key, label } = row;
         let (service_id, pool, beneficiary) = (Some(service_id), Some(pool), Some(beneficiary));
         let texts = WithdrawalTexts { service_id, pool, beneficiary, idempotency_key, label };
         texts.contain(&filter.contains).then_some((seq, seq))
     };
     Ok(rows.into_iter().filter_map(selected).collect())
+}
+
+result_row! {
+    /// The texts of a withdrawal, and the label of its batch.
+    struct TextsRow {
+        seq: i64,
+        service_id: String,
+        pool: String,
+        beneficiary: String,
+        idempotency_key: Option<String>,
+        label: Option<String>,
+    }
 }
 
 /// A step of a page: the newest withdrawals before `before`, selected by all but parts of texts.
