@@ -477,6 +477,12 @@ pub enum ActionRefusal {
     /// It is not paused.
     #[error("it is not paused: there is nothing to resume")]
     NotPaused,
+    /// Only all services together are paused.
+    #[error(
+        "it is not paused itself, but all services are: `grid-batch resume --all --reason TEXT`, or \"Resume all\" in \
+         the dashboard, ends that"
+    )]
+    AllPaused,
     /// It is paused only because its nodes have different states, not by an operator.
     #[error(
         "it is paused because the state roots of the nodes differ, and goes on by itself when they agree: \

@@ -209,6 +209,20 @@ pub struct Webhook {
     pub failed: u64,
 }
 
+/// How many events wait for a webhook.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// How many were counted.
+    pub count: u64,
+    /// Whether there may be more, because only a limited number of events is examined.
+    pub more: bool,
+}
+
+impl Backlog {
+    /// How many are counted.
+    pub const MAX_COUNTED: usize = 1_000;
+}
+
 /// What is sent for an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
@@ -342,6 +356,9 @@ pub trait WebhookStore: Send + Sync {
 
     /// All webhooks, by id.
     fn webhooks(&self) -> BatchResult<Vec<Webhook>>;
+
+    /// How many events after the stored position a webhook is still to get. `None`: there is no such webhook.
+    fn backlog(&self, id: WebhookId) -> BatchResult<Option<Backlog>>;
 
     /// Changes a webhook. A delivery in progress is given up, and its event sent again. Returns what is stored then.
     /// `None`: there is no such webhook.

@@ -22,6 +22,7 @@ mod table;
 mod value;
 mod values;
 
+pub use equal::EqualSettings;
 pub use error::{ConfigError, Origin};
 pub use given::GivenValue;
 pub use log_filter::LogFilter;

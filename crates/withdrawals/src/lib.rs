@@ -50,5 +50,5 @@ pub use withdrawal::{Withdrawal, WithdrawalKind};
 pub use withdrawal_state::{WithdrawalEnd, WithdrawalState};
 pub use withdrawal_store::{
     CancelOutcome, RetryOutcome, SpeedUpOutcome, WithdrawalDetails, WithdrawalFilter,
-    WithdrawalStore,
+    WithdrawalPage, WithdrawalStore, WithdrawalTexts,
 };

@@ -11,7 +11,7 @@ use crate::{
     RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome, SignFn, SignedTransaction,
     SigningStore, SpeedUpOutcome, Terms, UnpaidWithdrawal, UnsettledNonce, UnsettledNonces,
     Withdrawal, WithdrawalConflict, WithdrawalDetails, WithdrawalFilter, WithdrawalId,
-    WithdrawalStore,
+    WithdrawalPage, WithdrawalStore,
 };
 
 pub use crate::{
@@ -71,7 +71,7 @@ mock! {
             filter: &WithdrawalFilter,
             before: Option<&'a WithdrawalId>,
             limit: usize,
-        ) -> BatchResult<Vec<WithdrawalDetails>>;
+        ) -> BatchResult<WithdrawalPage>;
         fn cancel_withdrawal(
             &self,
             id: &WithdrawalId,

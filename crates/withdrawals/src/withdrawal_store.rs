@@ -151,6 +151,49 @@ pub struct WithdrawalFilter {
     pub calls: bool,
     /// Only withdrawals in one of these states. Empty: in any state.
     pub states: BTreeSet<WithdrawalState>,
+    /// Only withdrawals whose texts contain these.
+    pub contains: WithdrawalTexts,
+}
+
+/// Texts of a withdrawal by which it is listed, or parts of them. The default is a part of all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WithdrawalTexts {
+    /// Its service.
+    pub service_id: Option<String>,
+    /// The pool that pays.
+    pub pool: Option<String>,
+    /// The account that is paid or called.
+    pub beneficiary: Option<String>,
+    /// The idempotency key of the request.
+    pub idempotency_key: Option<String>,
+    /// The label of its batch.
+    pub label: Option<String>,
+}
+
+impl WithdrawalTexts {
+    /// Whether each of these parts is contained in the same text. The letters of addresses have no case.
+    pub fn contain(&self, parts: &Self) -> bool {
+        let has = |text: &Option<String>, part: &Option<String>| {
+            part.as_ref().is_none_or(|part| text.as_ref().is_some_and(|text| text.contains(part)))
+        };
+        let lower = |text: &Option<String>| text.as_ref().map(|text| text.to_ascii_lowercase());
+        let has_address = |text, part| has(&lower(text), &lower(part));
+        has_address(&self.service_id, &parts.service_id)
+            && has_address(&self.pool, &parts.pool)
+            && has_address(&self.beneficiary, &parts.beneficiary)
+            && has(&self.idempotency_key, &parts.idempotency_key)
+            && has(&self.label, &parts.label)
+    }
+}
+
+/// A page of withdrawals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WithdrawalPage {
+    /// The withdrawals, the newest first.
+    pub withdrawals: Vec<WithdrawalDetails>,
+    /// The next page is before this one; `None` after the last page. A page that is not the last may have fewer
+    /// withdrawals than requested, or even none, because only a limited number of them is examined for each page.
+    pub next: Option<WithdrawalId>,
 }
 
 /// Stores and reads withdrawals and rewards. Its methods block.
@@ -174,7 +217,7 @@ pub trait WithdrawalStore: Send + Sync {
         filter: &WithdrawalFilter,
         before: Option<&WithdrawalId>,
         limit: usize,
-    ) -> BatchResult<Vec<WithdrawalDetails>>;
+    ) -> BatchResult<WithdrawalPage>;
 
     /// Requests that a withdrawal be cancelled.
     fn cancel_withdrawal(

@@ -34,7 +34,7 @@ pub(super) struct EventPageParams {
     #[param(value_type = Option<Vec<EventKindName>>)]
     kind: Option<Vec<String>>,
     /// Limit of the events of the page: 1 to 1,000, by default 100
-    #[param(value_type = Option<usize>)]
+    #[param(value_type = Option<usize>, minimum = 1, maximum = 1_000)]
     limit: PageLimit,
     /// Wait up to so many seconds until there is an event
     #[param(value_type = Option<u32>)]

@@ -16,21 +16,14 @@ struct Commits {
     began: Option<Instant>,
     /// How many have failed.
     failed: u64,
-    /// The failures since the last success.
-    failure: Option<Failure>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Failure {
-    first: Instant,
-    last: Instant,
-    is_full: bool,
+    /// The failures since the last success, and when the first was.
+    failure: Option<(Instant, CommitFailure)>,
 }
 
 /// Commits of new batches fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitFailure {
-    /// For how long they have failed.
+    /// From the first to the last failure.
     pub lasted: Duration,
     /// Whether the database has no space left.
     pub is_full: bool,
@@ -48,10 +41,8 @@ impl CommitProgress {
 
     /// The failures since the last commit that succeeded, unless the last one was long ago.
     pub fn failure(&self) -> Option<CommitFailure> {
-        let failure = lock(&self.0).failure?;
-        let lasted = failure.last.duration_since(failure.first);
-        (failure.last.elapsed() < Self::SHOWN_FOR)
-            .then_some(CommitFailure { lasted, is_full: failure.is_full })
+        let (first, failure) = lock(&self.0).failure?;
+        (first.elapsed() < failure.lasted + Self::SHOWN_FOR).then_some(failure)
     }
 
     /// How many commits have failed since the start.
@@ -77,8 +68,8 @@ impl CommitProgress {
         let (is_full, now) = (matches!(error, BatchError::Full(_)), Instant::now());
         let mut commits = lock(&self.0);
         commits.failed += 1;
-        let first = commits.failure.map_or(now, |failure| failure.first);
-        commits.failure = Some(Failure { first, last: now, is_full });
+        let first = commits.failure.map_or(now, |(first, _)| first);
+        commits.failure = Some((first, CommitFailure { lasted: now - first, is_full }));
     }
 }
 
@@ -123,8 +114,8 @@ mod tests {
     fn failure_long_ago_is_not_shown() {
         let progress = CommitProgress::default();
         progress.failed_by(&BatchError::Full("test".to_owned()));
-        if let Some(failure) = &mut lock(&progress.0).failure {
-            failure.last = Instant::now().checked_sub(CommitProgress::SHOWN_FOR).unwrap();
+        if let Some((first, _)) = &mut lock(&progress.0).failure {
+            *first = first.checked_sub(CommitProgress::SHOWN_FOR).unwrap();
         }
         assert_eq!(progress.failure(), None);
     }

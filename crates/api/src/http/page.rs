@@ -16,7 +16,7 @@ pub(crate) struct PageJson<T> {
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageParams {
     /// Limit of the items of the page: 1 to 1,000, by default 100
-    #[param(value_type = Option<usize>)]
+    #[param(value_type = Option<usize>, minimum = 1, maximum = 1_000)]
     pub(crate) limit: PageLimit,
     /// `next` of the page before
     #[param(value_type = Option<String>)]

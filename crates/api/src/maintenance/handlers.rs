@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     http::{ApiError, NoParams, PageJson, Params, Problems, Refusal, Refused, read_params},
-    state::ActionRequest,
+    state::{ActionRequest, action_bodies},
 };
 
 /// The body of `POST /v1/database/restored`.
@@ -28,6 +28,8 @@ struct RestoredRequest {
     /// Is not refused while instances run.
     even_if_running: Option<bool>,
 }
+
+action_bodies!(RestoredRequest);
 
 /// The body of `POST /v1/database/remove-ended`.
 #[derive(Deserialize, ToSchema)]
@@ -49,11 +51,10 @@ pub(super) async fn restored(
     State(context): State<Arc<MaintenanceContext>>,
     request: Request,
 ) -> Result<Json<InDoubtReport>, ApiError> {
-    let (request, body): (_, RestoredRequest) = context.api.read_json(request).await?;
-    let NoParams {} = read_params(&request)?;
-    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
-    let nothing_lost = body.nothing_lost.unwrap_or(false);
-    let even_if_running = body.even_if_running.unwrap_or(false);
+    let (asked, body, NoParams {}) = context.api.read_action(request).await?;
+    let RestoredRequest { nothing_lost, even_if_running, .. } = body;
+    let nothing_lost = nothing_lost.unwrap_or(false);
+    let even_if_running = even_if_running.unwrap_or(false);
     if nothing_lost && even_if_running {
         let rule = "it is given with nothing_lost, which needs stopped instances";
         return Err(ApiError::invalid_value("even_if_running", rule));
@@ -92,7 +93,7 @@ pub(super) async fn adopt_ledger(
     State(context): State<Arc<MaintenanceContext>>,
     request: Request,
 ) -> Result<Json<LedgerBinding>, ApiError> {
-    let (_, asked, NoParams {}) = context.api.read_action(request).await?;
+    let (asked, ActionRequest { .. }, NoParams {}) = context.api.read_action(request).await?;
     run(&context, move |maintenance| maintenance.adopt_ledger(&asked)).await.map(Json)
 }
 
@@ -107,7 +108,7 @@ pub(super) async fn move_withdrawals(
     State(context): State<Arc<MaintenanceContext>>,
     request: Request,
 ) -> Result<Json<PageJson<GasAdminMoves>>, ApiError> {
-    let (_, asked, NoParams {}) = context.api.read_action(request).await?;
+    let (asked, ActionRequest { .. }, NoParams {}) = context.api.read_action(request).await?;
     let data = run(&context, move |maintenance| maintenance.move_withdrawals(&asked)).await?;
     Ok(Json(PageJson { data, next: None }))
 }

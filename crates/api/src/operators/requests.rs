@@ -133,7 +133,7 @@ pub(super) struct ManyRequest {
     /// Names up to 1,000 batches.
     pub(super) batches: Option<Vec<BatchRequest>>,
     /// The most batches: 1 to 1,000, by default 100.
-    #[schema(value_type = Option<u32>)]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000)]
     pub(super) limit: Option<PageLimit>,
     /// `next` of the answer before.
     #[schema(value_type = Option<String>)]

@@ -2,7 +2,13 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State, http::request::Parts};
 use base64::{Engine, prelude::BASE64_STANDARD};
+use cbor4ii::{
+    core::{dec::Read, utils::SliceReader},
+    serde::Deserializer,
+};
 use grid_batch_core::batches::{BatchContent, TransactionContent};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::ReadContext;
 use crate::{
@@ -39,10 +45,22 @@ json_types! {
         nonce: String = content.nonce,
         /// The size of the payload in bytes.
         payload_size: usize = content.payload.len(),
+        /// The payload as JSON, if it is a map or an array in CBOR, not longer than 4,096 bytes.
+        #[schema(value_type = Option<Object>)]
+        payload_json: Option<Value> = cbor_as_json(&content.payload),
         /// Its first 4,096 bytes, in base64.
         payload: String =
             BASE64_STANDARD.encode(&content.payload[..content.payload.len().min(MOST_BYTES)]),
     }
+}
+
+/// Few payloads of other formats are a whole map or array in CBOR, as those of `intkey` are.
+fn cbor_as_json(payload: &[u8]) -> Option<Value> {
+    let is_short = payload.len() <= MOST_BYTES;
+    let mut reader = Deserializer::new(SliceReader::new(payload));
+    let value = Value::deserialize(&mut reader).ok().filter(|_| is_short)?;
+    let is_whole = reader.into_inner().fill(1).is_ok_and(|rest| rest.as_ref().is_empty());
+    (is_whole && (value.is_object() || value.is_array())).then_some(value)
 }
 
 fn transactions(content: Option<BatchContent>) -> Vec<TransactionContentJson> {
@@ -69,4 +87,25 @@ pub(super) async fn get(
     let bytes = context.bytes_of(&named).await?;
     let content = context.format.as_ref().and_then(|format| format.content(&bytes));
     Ok(Json(ContentJson::new(content, bytes.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn maps_and_arrays_in_cbor_are_shown_as_json() {
+        let set = b"\xa3\x64Verb\x63set\x64Name\x61a\x65Value\x19\x01\x00";
+        assert_eq!(cbor_as_json(set), Some(json!({"Verb": "set", "Name": "a", "Value": 256})));
+        assert_eq!(cbor_as_json(b"\x82\x01\x20"), Some(json!([1, -1])));
+        let long = [&b"\x81\x79\x10\x00"[..], &[b'a'; 4_096]].concat();
+        let deep = [[0x81; 4_000].as_slice(), b"\x01"].concat();
+        for other in
+            [&set[..9], &[&set[..], b"\x01"].concat(), b"\x05", b"set a to 5", b"", &long, &deep]
+        {
+            assert_eq!(cbor_as_json(other), None, "{other:02x?}");
+        }
+    }
 }

@@ -103,12 +103,13 @@ json_types! {
         link: String = links.batch(&batch.batch_id, "", &batch.service_id),
     }
 
-    /// What can be done about a batch, a withdrawal, a transaction or, if none of them is named, the service.
+    /// What can be done about a batch, a withdrawal, a transaction or, if none of them is named, the service, or all
+    /// services.
     pub(super) struct ActionJson(
         done: &'static str,
         description: &'static str,
         typed: String,
-        batch: Option<&StoredBatch>,
+        possible: Option<&PossibleAction<'_>>,
         of_withdrawal: Option<String>,
         of_transaction: Option<String>,
     ) {
@@ -116,8 +117,10 @@ json_types! {
         text: &'static str = description,
         /// The command that does it, with your reason in place of `TEXT`.
         command: String = typed,
-        batch_id: Option<String> = batch.map(|batch| batch.batch_id.to_string()),
-        service_id: Option<String> = batch.map(|batch| batch.service_id.to_string()),
+        batch_id: Option<String> =
+            possible.and_then(PossibleAction::batch).map(|batch| batch.batch_id.to_string()),
+        service_id: Option<String> =
+            possible.and_then(PossibleAction::service_id).map(ToString::to_string),
         #[serde(skip_serializing_if = "Option::is_none")]
         withdrawal_id: Option<String> = of_withdrawal,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +147,7 @@ impl ActionJson {
     fn of_batch(possible: &PossibleAction<'_>) -> Self {
         let verb = possible.verb;
         let (description, command) = (verb.description(), possible.to_string());
-        Self::new(verb.as_str(), description, command, possible.batch(), None, None)
+        Self::new(verb.as_str(), description, command, Some(possible), None, None)
     }
 
     pub(super) fn of_queued(verb: &QueuedVerb, kind: Queued, id: String) -> Self {

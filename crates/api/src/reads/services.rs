@@ -25,7 +25,7 @@ pub(super) struct ServicesParams {
     /// With `true`, also services without open batches
     idle: Option<bool>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
-    #[param(value_type = Option<usize>)]
+    #[param(value_type = Option<usize>, minimum = 1, maximum = 1_000)]
     limit: PageLimit,
     /// `next` of the page before
     #[param(value_type = Option<String>)]

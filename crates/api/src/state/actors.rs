@@ -4,7 +4,7 @@ use axum::http::request::Parts;
 use grid_batch_core::claims::InstanceId;
 use grid_batch_core::operators::{ActionSource, Operator, OperatorRequest};
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use utoipa::ToSchema;
 
 use crate::{access::Caller, http::ApiError};
@@ -17,6 +17,28 @@ pub(crate) struct ActionRequest {
     /// Says what would change, and changes nothing.
     pub(crate) dry_run: Option<bool>,
 }
+
+/// A body with the fields of an [`ActionRequest`].
+pub(crate) trait ActionBody: DeserializeOwned {
+    /// Takes these fields.
+    fn take_action(&mut self) -> ActionRequest;
+}
+
+/// Implements [`ActionBody`].
+macro_rules! action_bodies {
+    ($($body:ty),+) => {$(
+        impl crate::state::ActionBody for $body {
+            fn take_action(&mut self) -> crate::state::ActionRequest {
+                let reason = std::mem::take(&mut self.reason);
+                crate::state::ActionRequest { reason, dry_run: self.dry_run }
+            }
+        }
+    )+};
+}
+
+pub(crate) use action_bodies;
+
+action_bodies!(ActionRequest);
 
 /// The longest reason, in bytes.
 const LONGEST_REASON: usize = 1_000;

@@ -28,7 +28,7 @@ use crate::{
     rate_limits::Rates,
 };
 
-pub(crate) use actors::{ActionRequest, Actors};
+pub(crate) use actors::{ActionBody, ActionRequest, Actors, action_bodies};
 pub use awaited_batches::AwaitedBatches;
 pub(crate) use awaited_batches::EndWait;
 pub(crate) use blocking_work::{StoreAccess, run_blocking};
@@ -103,15 +103,16 @@ impl ApiState {
         Ok((request, read_json_object(&body.bytes)?, body.reservation))
     }
 
-    /// Reads a request of an operator: who asks and why, and its parameters.
-    pub(crate) async fn read_action<P: DeserializeOwned>(
+    /// Reads a request of an operator: who asks and why, the rest of its body, and its parameters.
+    pub(crate) async fn read_action<B: ActionBody, P: DeserializeOwned>(
         &self,
         request: Request,
-    ) -> Result<(Parts, OperatorRequest, P), ApiError> {
-        let (request, ActionRequest { reason, dry_run }) = self.read_json(request).await?;
+    ) -> Result<(OperatorRequest, B, P), ApiError> {
+        let (request, mut body): (_, B) = self.read_json(request).await?;
         let params = read_params(&request)?;
+        let ActionRequest { reason, dry_run } = body.take_action();
         let asked = self.actors.request(&request, reason, dry_run)?;
-        Ok((request, asked, params))
+        Ok((asked, body, params))
     }
 
     /// Runs what reads from a store.

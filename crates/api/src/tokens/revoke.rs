@@ -26,7 +26,7 @@ pub(super) async fn post(
     path: PathId,
     request: Request,
 ) -> Result<Json<TokenJson>, ApiError> {
-    let (_, asked, NoParams {}) = context.api.read_action(request).await?;
+    let (asked, ActionRequest { .. }, NoParams {}) = context.api.read_action(request).await?;
     let name = path_text(path)?;
     let named = name.clone();
     let revoked = context.store.write(move |store| store.revoke_token(&named, &asked)).await?;

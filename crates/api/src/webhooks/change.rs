@@ -21,8 +21,8 @@ use super::{
     parse_id,
 };
 use crate::{
-    http::{ApiError, EventKindName, NoParams, PathId, Problems, random_failed, read_params},
-    state::ActionRequest,
+    http::{ApiError, EventKindName, NoParams, PathId, Problems, random_failed},
+    state::{ActionRequest, action_bodies},
 };
 
 /// How long the secret before is used, too, unless the request says.
@@ -65,6 +65,8 @@ pub(super) struct PingJson {
     message_id: String,
 }
 
+action_bodies!(WebhookFieldsRequest, RotateRequest);
+
 impl WebhookContext {
     async fn change(
         &self,
@@ -79,7 +81,7 @@ impl WebhookContext {
 
     async fn change_only(&self, path: PathId, request: Request, change: WebhookChange) -> Changed {
         let id = parse_id(path)?;
-        let (_, asked, NoParams {}) = self.api.read_action(request).await?;
+        let (asked, ActionRequest { .. }, NoParams {}) = self.api.read_action(request).await?;
         Ok(Json(WebhookJson::new(self.change(id, change, asked).await?)))
     }
 }
@@ -97,14 +99,13 @@ pub(super) async fn fields(
     request: Request,
 ) -> Changed {
     let id = parse_id(path)?;
-    let (request, body): (_, WebhookFieldsRequest) = context.api.read_json(request).await?;
-    let NoParams {} = read_params(&request)?;
+    let (asked, fields, NoParams {}) = context.api.read_action(request).await?;
+    let WebhookFieldsRequest { url, services, kinds, .. } = fields;
     let change = WebhookChange::Fields {
-        url: body.url.map(|url| context.parse_url(url)).transpose()?,
-        services: body.services.as_deref().map(parse_services).transpose()?,
-        kinds: body.kinds.as_deref().map(parse_kinds).transpose()?,
+        url: url.map(|url| context.parse_url(url)).transpose()?,
+        services: services.as_deref().map(parse_services).transpose()?,
+        kinds: kinds.as_deref().map(parse_kinds).transpose()?,
     };
-    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     Ok(Json(WebhookJson::new(context.change(id, change, asked).await?)))
 }
 
@@ -124,9 +125,9 @@ pub(super) async fn rotate(
     request: Request,
 ) -> Result<Json<CreatedWebhookJson>, ApiError> {
     let id = parse_id(path)?;
-    let (request, body): (_, RotateRequest) = context.api.read_json(request).await?;
-    let NoParams {} = read_params(&request)?;
-    let kept = body.keep_seconds.map_or(KEPT, Duration::from_secs);
+    let (asked, body, NoParams {}) = context.api.read_action(request).await?;
+    let RotateRequest { keep_seconds, .. } = body;
+    let kept = keep_seconds.map_or(KEPT, Duration::from_secs);
     if kept > LONGEST_KEPT {
         let rule = format!("it must be at most {} seconds", LONGEST_KEPT.as_secs());
         return Err(ApiError::invalid_value("keep_seconds", rule));
@@ -134,7 +135,6 @@ pub(super) async fn rotate(
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
     let change =
         WebhookChange::Secret { secret, previous_until: context.api.clock.now().plus(kept) };
-    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
     let secret = Some(text).filter(|_| !asked.dry_run);
     let webhook = WebhookJson::new(context.change(id, change, asked).await?);
     Ok(Json(CreatedWebhookJson { webhook, secret }))
@@ -183,7 +183,7 @@ pub(super) async fn ping(
     request: Request,
 ) -> Result<(StatusCode, Json<PingJson>), ApiError> {
     let id = parse_id(path)?;
-    let (_, asked, NoParams {}) = context.api.read_action(request).await?;
+    let (asked, ActionRequest { .. }, NoParams {}) = context.api.read_action(request).await?;
     let message = ping_message(id, context.api.clock.now());
     let message_id = message.id.clone();
     context.change(id, WebhookChange::Ping(message), asked).await?;

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{WebhookContext, WebhookRequestError, json::WebhookJson};
-use crate::http::{
-    ApiError, EventKindName, NoParams, Problems, parse_value, random_failed, read_params,
+use crate::{
+    http::{ApiError, EventKindName, NoParams, Problems, parse_value, random_failed},
+    state::action_bodies,
 };
 
 /// The longest list of services.
@@ -48,6 +49,8 @@ struct WebhookRequest {
     dry_run: Option<bool>,
 }
 
+action_bodies!(WebhookRequest);
+
 /// `POST /v1/webhooks`.
 #[utoipa::path(
     post, path = "/v1/webhooks", tag = "webhooks", operation_id = "createWebhook", summary = "Create a webhook",
@@ -62,15 +65,14 @@ pub(super) async fn post(
     State(context): State<Arc<WebhookContext>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (request, body): (_, WebhookRequest) = context.api.read_json(request).await?;
-    let NoParams {} = read_params(&request)?;
+    let (asked, body, NoParams {}) = context.api.read_action(request).await?;
+    let WebhookRequest { url, services, kinds, .. } = body;
     let (secret, text) = new_webhook_secret().map_err(random_failed)?;
     let filter = EventFilter {
-        services: parse_services(&body.services.unwrap_or_default())?,
-        kinds: parse_kinds(&body.kinds.unwrap_or_default())?,
+        services: parse_services(&services.unwrap_or_default())?,
+        kinds: parse_kinds(&kinds.unwrap_or_default())?,
     };
-    let new = NewWebhook { url: context.parse_url(body.url)?, filter, secret };
-    let asked = context.api.actors.request(&request, body.reason, body.dry_run)?;
+    let new = NewWebhook { url: context.parse_url(url)?, filter, secret };
     let dry_run = asked.dry_run;
     let created = context.store.write(move |store| store.create_webhook(&new, &asked)).await?;
     let webhook = created.ok_or(WebhookRequestError::TooManyWebhooks)?;

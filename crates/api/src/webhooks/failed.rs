@@ -67,7 +67,8 @@ pub(super) async fn redeliver(
     request: Request,
 ) -> Result<Json<RedeliveryJson>, ApiError> {
     let id = parse_id(path)?;
-    let (_, asked, RedeliverParams { failed }) = context.api.read_action(request).await?;
+    let (asked, ActionRequest { .. }, RedeliverParams { failed }) =
+        context.api.read_action(request).await?;
     let failed = failed.as_deref().map(parse_failed).transpose()?;
     let changed = context.store.write(move |store| store.redeliver(id, failed, &asked)).await?;
     match changed.ok_or(WebhookRequestError::WebhookNotFound)? {

@@ -1,5 +1,7 @@
-use grid_batch_core::webhooks::{FailedDelivery, Webhook};
+use grid_batch_core::webhooks::{Backlog, FailedDelivery, Webhook};
+use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::http::{EventKindName, Time, json_types};
 
@@ -46,5 +48,23 @@ json_types! {
         /// What was sent.
         #[schema(value_type = Object)]
         body: Value = serde_json::from_str(&failed.message.body).unwrap_or_default(),
+    }
+}
+
+/// A webhook, with how many events wait for it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ListedWebhookJson {
+    #[serde(flatten)]
+    webhook: WebhookJson,
+    /// How many events wait to be sent. At most 1,000 are counted.
+    waiting: u64,
+    /// Whether more events may wait than are counted.
+    more_waiting: bool,
+}
+
+impl ListedWebhookJson {
+    pub(super) fn new(webhook: Webhook, backlog: Backlog) -> Self {
+        let Backlog { count: waiting, more: more_waiting } = backlog;
+        Self { webhook: WebhookJson::new(webhook), waiting, more_waiting }
     }
 }

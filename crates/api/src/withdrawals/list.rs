@@ -1,7 +1,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{Json, extract::State, http::request::Parts};
-use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalId, WithdrawalState};
+use grid_batch_withdrawals::{
+    WithdrawalFilter, WithdrawalId, WithdrawalPage, WithdrawalState, WithdrawalTexts,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -17,17 +19,23 @@ use crate::{
 pub(crate) struct WithdrawalsParams {
     /// The address of the pool
     pool: Option<String>,
+    /// Withdrawals from pools whose address has this text, in any case
+    pool_contains: Option<String>,
     /// The address that is paid
     beneficiary: Option<String>,
+    /// Withdrawals to addresses that have this text, in any case
+    beneficiary_contains: Option<String>,
     /// The reward
     reward_id: Option<String>,
     /// The key of the request
     idempotency_key: Option<String>,
+    /// Withdrawals whose key has this text
+    idempotency_key_contains: Option<String>,
     /// States; also `open` and `ended`
     #[param(value_type = Option<Vec<WithdrawalStateFilter>>, inline)]
     state: Option<Vec<String>>,
     /// Limit of the items of the page: 1 to 1,000, by default 100
-    #[param(value_type = Option<usize>)]
+    #[param(value_type = Option<usize>, minimum = 1, maximum = 1_000)]
     limit: PageLimit,
     /// `next` of the page before
     after: Option<String>,
@@ -57,7 +65,7 @@ struct PagingJson {
     get, path = "/withdrawals", tag = "withdrawals", operation_id = "listWithdrawals", summary = "List withdrawals",
     params(WithdrawalsParams),
     responses(
-        (status = 200, description = "A page of withdrawals, the newest first", body = QueuedPageJson<WithdrawalJson>),
+        (status = 200, description = "A page of withdrawals, the newest first; it can have fewer than `limit` and not be the last one", body = QueuedPageJson<WithdrawalJson>),
         WithdrawalProblems,
     ),
 )]
@@ -95,12 +103,11 @@ pub(crate) async fn read_page<J: QueuedJson>(
 ) -> Result<Json<QueuedPageJson<J>>, ApiError> {
     let PagePosition { before, limit } = position;
     let read =
-        context.store.read(move |store| store.withdrawals(&filter, before.as_ref(), limit.0 + 1));
-    let (mut page, links) = (read.await?, context.api.links(request));
-    let last = limit.cut(&mut page).map(|details| details.withdrawal.id);
-    let paging = PagingJson { limit: limit.0, next: last.map(|last| links.next_page(query, last)) };
-    let next = last.map(|last| last.to_string());
-    let data = page.iter().filter_map(|details| J::of(details, context, &links)).collect();
+        context.store.read(move |store| store.withdrawals(&filter, before.as_ref(), limit.0));
+    let (WithdrawalPage { withdrawals, next }, links) = (read.await?, context.api.links(request));
+    let paging = PagingJson { limit: limit.0, next: next.map(|next| links.next_page(query, next)) };
+    let next = next.map(|next| next.to_string());
+    let data = withdrawals.iter().filter_map(|details| J::of(details, context, &links)).collect();
     let link = links.own();
     Ok(Json(QueuedPageJson { data, next, paging, link }))
 }
@@ -109,6 +116,12 @@ fn parse_filter(
     context: &WithdrawalContext,
     params: WithdrawalsParams,
 ) -> Result<WithdrawalFilter, ApiError> {
+    let contains = WithdrawalTexts {
+        pool: params.pool_contains,
+        beneficiary: params.beneficiary_contains,
+        idempotency_key: params.idempotency_key_contains,
+        ..WithdrawalTexts::default()
+    };
     let beneficiary = params.beneficiary.map(|text| context.parse_beneficiary(&text));
     Ok(WithdrawalFilter {
         pool: params.pool.map(|text| context.parse_any_pool(&text)).transpose()?,
@@ -116,6 +129,7 @@ fn parse_filter(
         beneficiary: beneficiary.transpose()?,
         idempotency_key: params.idempotency_key,
         states: parse_states::<WithdrawalJson>(params.state.as_deref().unwrap_or_default())?,
+        contains,
         ..WithdrawalFilter::default()
     })
 }

@@ -7,8 +7,8 @@ use grid_batch_api::ApiBuilder;
 use grid_batch_core::events::{EventFilter, EventKind};
 use grid_batch_core::mocks::{MockBatchQueryStore, MockIntakeStore, MockWebhookStore};
 use grid_batch_core::webhooks::{
-    AllowedNetworks, DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message,
-    Webhook, WebhookId, WebhookStore,
+    AllowedNetworks, Backlog, DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId,
+    Message, Webhook, WebhookId, WebhookStore,
 };
 use grid_batch_core::{BatchError, Timestamp};
 use serde_json::{Value, json};
@@ -67,6 +67,7 @@ fn webhook_is_created_listed_and_removed() {
     }
     assert_eq!((&webhook["attempts"], &webhook["failed"]), (&json!(0), &json!(0)));
 
+    (webhook["waiting"], webhook["more_waiting"]) = (json!(0), json!(false));
     assert_eq!(server.get(&path).json(), webhook, "without the secret");
     let list = json!({ "data": [webhook], "next": null });
     assert_eq!(server.get("/v1/webhooks").json(), list);
@@ -286,6 +287,10 @@ fn state_of_a_webhook_is_shown() {
         failed: 9,
     };
     store.expect_webhooks().return_once(|| Ok(vec![webhook]));
+    store
+        .expect_backlog()
+        .withf(|id| *id == WebhookId(7))
+        .return_once(|_| Ok(Some(Backlog { count: 1_000, more: true })));
     let shown = over(store).request("GET", "/v1/webhooks/7", &[], b"").json();
     let expected = json!({
         "id": "7",
@@ -301,6 +306,8 @@ fn state_of_a_webhook_is_shown() {
         "previous_secret_until": "1970-01-01T00:00:00.000006Z",
         "missed_at": "1970-01-01T00:00:00.000004Z",
         "failed": 9,
+        "waiting": 1_000,
+        "more_waiting": true,
     });
     assert_eq!(shown, expected);
 }

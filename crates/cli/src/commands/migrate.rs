@@ -49,7 +49,7 @@ pub(super) fn version(config: &Config) -> Result<SchemaVersion, Failure> {
 pub(super) fn describe(version: &SchemaVersion) -> String {
     let SchemaVersion { found, known, later, missing, differences } = version;
     let Some(found) = found else {
-        return format!("there are no tables; `grid-batch migrate` creates those of {known}");
+        return format!("it has no tables yet; `grid-batch migrate` creates those of {known}");
     };
     if let Some(later) = later {
         format!("the schema {later} is of a later release; this one knows {known}")

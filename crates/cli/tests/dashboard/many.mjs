@@ -27,6 +27,10 @@ await run(async (browser) => {
   await page.locator("#verb").selectOption("release");
   await dialog.getByText("It is refused for:").waitFor();
   assert.ok(await confirm.isDisabled(), "none of them is held");
+  assert.deepEqual(await page.locator("#verb optgroup option").allTextContents(), ["Send again", "Cancel", "End as committed", "End as invalid"]);
+  await page.locator("#verb").selectOption({ label: "Send again" });
+  await dialog.getByText("not at the ledger").first().waitFor();
+  assert.equal(await confirm.getAttribute("class"), "danger");
   await page.locator("#verb").selectOption("hold");
   await confirm.filter({ hasText: "Hold: 60 batches" }).waitFor();
   await page.locator("#reason").fill("the application asks for it");

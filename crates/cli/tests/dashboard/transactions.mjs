@@ -30,15 +30,38 @@ await run(async (browser) => {
     await page.close();
   }
 
-  const page = await open(browser, `${url}/dashboard#/transactions`, { expected: [400] });
+  const page = await open(browser, `${url}/dashboard#/transactions`);
   await heading(page, "Transactions");
-  await page.locator("input[name=to]").fill(recipient);
+  // A whole address, parts of one in any case, and parts of names and labels.
+  for (const [name, part, found, other] of [
+    ["to", recipient, parked, executed], ["to", "BEEF", parked, executed], ["label", "der 7", executed, parked],
+  ]) {
+    await page.goto(`${url}/dashboard#/transactions?state=open`);
+    await page.waitForFunction((id) => !document.body.innerText.includes(id), executed.slice(0, 12));
+    await page.goto(`${url}/dashboard#/transactions`);
+    await text(page, executed.slice(0, 12));
+    await page.locator(`input[name=${name}]`).fill(part);
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.waitForFunction((id) => !document.body.innerText.includes(id), other.slice(0, 12));
+    await text(page, found.slice(0, 12));
+  }
+  await page.locator("input[name=account]").fill("nobody");
   await page.getByRole("button", { name: "Search" }).click();
-  await page.waitForFunction((id) => !document.body.innerText.includes(id), executed.slice(0, 12));
+  await text(page, "There are no such transactions.");
+  await page.goto(`${url}/dashboard#/transactions?account=dmin`);
   await text(page, parked.slice(0, 12));
-  await page.locator("input[name=to]").fill("nowhere");
-  await page.getByRole("button", { name: "Search" }).click();
-  await page.locator(".notice.bad", { hasText: "to" }).waitFor();
+
+  // One field finds things of several kinds.
+  await page.locator("#find input").fill("der 7");
+  await page.keyboard.press("Enter");
+  await heading(page, "Found for “der 7”");
+  for (const kind of ["Withdrawals and transactions", "Latest batches with this label"]) {
+    const section = page.getByRole("region", { name: kind === "Withdrawals and transactions" ? kind : "Batches" });
+    await page.getByRole("heading", { name: kind }).waitFor();
+    await section.getByRole("link", { name: executed.slice(0, 12) }).waitFor();
+  }
+  assert.equal(await page.getByRole("heading", { name: "Services" }).count(), 0, "no service has this text");
+  await check(page, "what was found");
   await page.goto(`${url}/dashboard#/transactions?account=admin0&state=executed`);
   await page.waitForFunction((id) => !document.body.innerText.includes(id), parked.slice(0, 12));
   await page.locator("main").getByRole("link", { name: executed.slice(0, 12) }).click();

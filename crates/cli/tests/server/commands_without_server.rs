@@ -64,7 +64,7 @@ fn doctor_tells_what_is_wrong_and_what_to_do() {
 
 #[test]
 fn doctor_and_start_warn_of_missing_peers() {
-    const MISSING: &str = "services.*.peers is not set: after a kill of its node";
+    const MISSING: &str = "services.*.peers is not set: if the node of a service";
     let harness = BatchHarness::scabbard(1);
     let server = harness.serve();
     let output = harness.run_command(&["doctor", "--json"]);

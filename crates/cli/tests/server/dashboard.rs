@@ -9,6 +9,7 @@ use grid_batch_test_support::{
     batches::{SignedBatch, encode_batch_list, signed_batch, signed_batches},
     browser,
     wait::wait_until,
+    webhook_receiver::WebhookReceiver,
 };
 use serde_json::{Value, json};
 
@@ -190,6 +191,33 @@ fn many_batches_are_held_after_a_preview() {
     let held = held["data"].as_array().unwrap();
     assert_eq!(held.len(), 60);
     assert!(held.iter().all(|batch| batch["service_id"] == services[0].as_str()));
+    server.stop();
+}
+
+/// Another webhook, which is paused, has an event that waits.
+#[test]
+fn failed_message_of_a_webhook_is_delivered_from_the_browser() {
+    let harness = BatchHarness::sawtooth();
+    let receiver = WebhookReceiver::start(&["500 No"]);
+    let server = harness.serve_with(&[("--requests-options", "webhooks=private:127.0.0.1")]);
+    let url_of = |kind: &str| format!("{}/{kind}", receiver.url());
+    let create = |kind: &str| {
+        let body = json!({"url": url_of(kind), "kinds": [kind], "reason": "a test"});
+        let created = server.post_json("/v1/webhooks", &body).json();
+        format!("/v1/webhooks/{}", created["id"].as_str().unwrap())
+    };
+    let (failing, paused) = (create("held"), create("accepted"));
+    post(&server, &format!("{paused}/pause"), json!({"reason": "a test"}));
+    server.submit(&signed_batches(&harness.services, 1));
+    let ping = server.post_json(&format!("{failing}/ping"), &json!({"reason": "a test"})).json();
+    let message = ping["message_id"].as_str().unwrap();
+    wait_until("it is given up", || {
+        server.get(&format!("{failing}/failed"))["data"][0]["again"] == false
+    });
+    let arguments = json!({ "url": url(&server), "receiver": url_of("held"), "message": message });
+    run_script("webhooks.mjs", harness.path(), arguments);
+    assert_eq!([receiver.next().id, receiver.next().id], [message, message]);
+    assert!(receiver.is_unused());
     server.stop();
 }
 

@@ -4,7 +4,7 @@ use grid_batch_test_support::{
     batches::{SignedBatch, signed_batches},
     http::{request, send},
     process::ProcessOutput,
-    wait::wait_for,
+    wait::{wait_for, wait_until},
     webhook_receiver::{ReceivedMessage, WebhookReceiver},
 };
 use serde_json::{Value, json};
@@ -177,7 +177,11 @@ fn receiver_of_ends_is_tested_paused_and_gets_nothing_else() {
     run(&harness, &["pause", id]);
     server.submit(&batches[1..2]);
     harness.wait_until_all_committed(&batches[..2]);
-    assert!(run(&harness, &["list"]).stdout.contains("paused "));
+    wait_until("the event that waits is counted", || {
+        run_json(&harness, &["list"])["webhooks"][0]["waiting"] == 1
+    });
+    let listed = run(&harness, &["list"]).stdout;
+    assert!(listed.contains("paused ") && listed.contains("events that wait: 1"), "{listed}");
     assert!(receiver.is_unused());
     let waiting = harness.run_command(&with_reason(&["ping", id, "--timeout", "1ms"]));
     assert!(waiting.error_message().contains("was not sent in time"), "{waiting:?}");

@@ -109,6 +109,12 @@ pub enum Stale {
          sent again may be applied twice at one node; the service goes on by itself when they agree"
     )]
     StatesDiffer,
+    /// An operator held a batch that an operator holds already.
+    #[error("the batch is {state}, and an operator holds it already: there is nothing to hold")]
+    AlreadyHeld {
+        /// The state of the batch.
+        state: BatchState,
+    },
     /// An operator released a batch that is not held.
     #[error("the batch is {state} and not held: there is nothing to release")]
     NotHeld {

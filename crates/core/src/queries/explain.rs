@@ -99,17 +99,18 @@ impl<'a> ServiceFacts<'a> {
         match (state, quiet.0.is_zero()) {
             (BatchState::InDoubt, _) => write!(
                 f,
-                " The ledger is asked for evidence of attempt {attempt}; without any, it is held {held}."
+                " The server asks the ledger for evidence of attempt {attempt}. Without any, the batch is held for an \
+                 operator {held}."
             ),
             (_, false) => write!(
                 f,
-                " If the ledger does not report it any more, or has not ended it {quiet}, the ledger is asked for \
-                 evidence of attempt {attempt}; without any, it is held {held}."
+                " If the ledger no longer reports the batch, or has not ended it {quiet}, the server asks for evidence \
+                 of attempt {attempt}. Without any, the batch is held for an operator {held}."
             ),
             (_, true) => write!(
                 f,
-                " The ledger is asked for evidence of attempt {attempt}; without any, it is held {held}; if \
-                 the ledger has it and does not end it, it is held {}.",
+                " The server asks the ledger for evidence of attempt {attempt}. Without any, the batch is held for an \
+                 operator {held}; if the ledger has it and does not end it, {}.",
                 after(limits.give_up_after)
             ),
         }

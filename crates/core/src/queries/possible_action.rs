@@ -35,6 +35,15 @@ impl<'a> PossibleAction<'a> {
         }
     }
 
+    /// The service that it is about, or that its batch belongs to; `None`: it is about all services.
+    pub const fn service_id(&self) -> Option<&'a ServiceId> {
+        match self.target {
+            ActionTarget::Batch(batch) => Some(&batch.service_id),
+            ActionTarget::Service(service_id) => Some(service_id),
+            ActionTarget::AllServices => None,
+        }
+    }
+
     /// The command without the attempt, and the decision that it names.
     fn words(&self) -> (String, Option<&'static str>) {
         match self.verb {

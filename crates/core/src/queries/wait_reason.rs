@@ -155,8 +155,8 @@ impl WaitReason {
             }
             Self::Paused { .. } => (
                 "paused",
-                "had no attempt, and its service is paused, or all are",
-                "a `resume` by an operator; if the nodes have different states, equal states",
+                "was never sent, and its service is paused, or all services are",
+                "a `resume` by an operator; if the states of the nodes differ, their agreement",
             ),
             Self::Lane => (
                 "lane",
@@ -198,13 +198,13 @@ impl WaitReason {
             }
             Self::Evidence => (
                 "evidence",
-                "may be at the ledger or not",
+                "may or may not have reached the ledger",
                 "a status or evidence of the ledger; without any, it is held",
             ),
             Self::LateArrival => (
                 "late_arrival",
-                "is invalid, which is not final while an earlier attempt may still arrive",
-                "the time after which no earlier attempt can arrive",
+                "is reported as invalid, which is final only when no earlier attempt can reach the ledger",
+                "the time after which no earlier attempt can reach the ledger",
             ),
             Self::Status => (
                 "status",
@@ -239,7 +239,7 @@ impl WaitReason {
             Self::Deadline(_) => (
                 "deadline",
                 "cannot be applied by its ledger after a time or a height",
-                "the deadline: it is not sent any more, and proof of absence ends it",
+                "the deadline: then it is not sent any more, and ends when it is proved absent",
             ),
         }
     }
@@ -282,9 +282,12 @@ impl WaitReason {
     /// what a batch waits for. `None` if the reason is what a batch waits for.
     pub fn sentence(&self) -> Option<String> {
         Some(match self {
-            Self::Lease { expired: None } => "No instance claims its service".to_owned(),
+            Self::Lease { expired: None } => {
+                "No server works on its service: no running instance has claimed it".to_owned()
+            }
             Self::Lease { expired: Some((instance_id, _)) } => format!(
-                "The instance {instance_id} claims its service and has not renewed its lease in time"
+                "The instance {instance_id}, which works on its service, has not renewed its lease in time; if it \
+                 does not come back, another one takes over"
             ),
             Self::Paused { pause: Some(pause), .. } => pause.clone(),
             Self::Node(outage) => format!("The node {outage}"),
@@ -295,7 +298,7 @@ impl WaitReason {
                 "The ledger is busy: it has not accepted the last {attempts} attempts of its service"
             ),
             Self::Unconfirmed { batch_id, .. } => format!(
-                "The ledger did not report the batch {batch_id:.12} when it was last asked, and is asked for evidence"
+                "The ledger did not report the batch {batch_id:.12} when it was last asked; the server asks it for evidence"
             ),
             Self::Lock { .. } => {
                 "Another transaction of the database keeps rows of its service locked".to_owned()

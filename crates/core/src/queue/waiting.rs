@@ -125,7 +125,10 @@ impl fmt::Display for Wait<'_> {
                 f.write_str("a status of the ledger, or evidence of whether the ledger has it")
             }
             (WaitReason::LateArrival, _) => {
-                f.write_str("the time after which no earlier attempt can arrive at the ledger")
+                f.write_str(
+                    "the time after which no earlier attempt can reach the ledger: it is reported as invalid, which \
+                     is final only then",
+                )
             }
             (WaitReason::Status, _) if !self.was_asked() => f.write_str(
                 "the ledger's final status; a node has accepted it, and the ledger was not asked about it yet",
@@ -171,13 +174,12 @@ impl Wait<'_> {
             }
             WaitReason::MissingTransaction { transaction_id, invalid: true, .. } => write!(
                 f,
-                "an answer of the ledger: whether it has the transaction {transaction_id:.12}, which it \
-                 depends on and whose batch is invalid"
+                "the ledger's answer to whether it has the transaction {transaction_id:.12}, which the batch depends \
+                 on: the batch with it is invalid"
             ),
             WaitReason::MissingTransaction { transaction_id, .. } => write!(
                 f,
-                "the transaction {transaction_id:.12}, which it depends on and which no batch has that \
-                 can be submitted"
+                "the transaction {transaction_id:.12}, which it depends on: no batch that can be submitted has it"
             ),
             WaitReason::Halt { .. } => write!(
                 f,
@@ -418,13 +420,12 @@ mod tests {
             ),
             (
                 "missing_transaction",
-                "the transaction c3c3c3c3c3c3, which it depends on and which no batch has that can be \
-                 submitted",
+                "the transaction c3c3c3c3c3c3, which it depends on: no batch that can be submitted has it",
             ),
             (
                 "missing_transaction",
-                "an answer of the ledger: whether it has the transaction c3c3c3c3c3c3, which it depends on \
-                 and whose batch is invalid",
+                "the ledger's answer to whether it has the transaction c3c3c3c3c3c3, which the batch depends on: \
+                 the batch with it is invalid",
             ),
             (
                 "halt",

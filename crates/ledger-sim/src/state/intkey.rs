@@ -1,11 +1,13 @@
 use grid_batch_core::Hex;
+use serde::Deserialize;
 use sha2::{Digest, Sha512};
 
 /// The largest number that the family stores.
 const LARGEST: u64 = u32::MAX as u64;
 
 /// A transaction of `intkey`, the family of Sawtooth's own tutorials.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub(crate) struct Intkey {
     verb: String,
     name: String,
@@ -17,18 +19,7 @@ impl Intkey {
 
     /// Reads a payload: a map of `Verb`, `Name` and `Value` as CBOR. `None` if it is something else.
     pub(crate) fn read(payload: &[u8]) -> Option<Self> {
-        let mut cbor = Cbor(payload);
-        let fields = cbor.head(Cbor::MAP)?;
-        let (mut verb, mut name, mut value) = (None, None, None);
-        for _ in 0..fields {
-            match cbor.text()?.as_str() {
-                "Verb" => verb = Some(cbor.text()?),
-                "Name" => name = Some(cbor.text()?),
-                "Value" => value = Some(cbor.head(Cbor::UNSIGNED)?),
-                _ => return None,
-            }
-        }
-        Some(Self { verb: verb?, name: name?, value: value? })
+        cbor4ii::serde::from_slice(payload).ok()
     }
 
     /// Where the number of this name is stored.
@@ -56,41 +47,6 @@ impl Intkey {
         number.filter(|number| *number <= LARGEST).ok_or_else(|| {
             format!("Verb is \"{verb}\", but result would be less than 0 or greater than {LARGEST}")
         })
-    }
-}
-
-/// The bytes of a CBOR item (RFC 8949) that are left.
-struct Cbor<'a>(&'a [u8]);
-
-impl Cbor<'_> {
-    const UNSIGNED: u8 = 0;
-    const TEXT: u8 = 3;
-    const MAP: u8 = 5;
-
-    /// The number in the head of an item of this kind.
-    fn head(&mut self, kind: u8) -> Option<u64> {
-        let (first, rest) = self.0.split_first()?;
-        if first >> 5 != kind {
-            return None;
-        }
-        let length = match first & 0x1f {
-            small @ 0..24 => {
-                self.0 = rest;
-                return Some(small.into());
-            }
-            size @ 24..=27 => 1 << (size - 24),
-            _ => return None,
-        };
-        let (number, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some(number.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let length = usize::try_from(self.head(Self::TEXT)?).ok()?;
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        String::from_utf8(text.to_vec()).ok()
     }
 }
 

@@ -1,21 +1,18 @@
-use grid_batch_core::claims::InstanceId;
+use grid_batch_settings::EqualSettings;
 
 use super::Config;
 
 impl Config {
-    /// What the database keeps of the settings of an instance.
-    pub(crate) fn recorded_settings(&self) -> String {
-        self.settings.recorded()
-    }
-
-    /// Each difference to the settings that other instances have recorded, in words.
-    pub fn differing_settings(&self, recorded: &[(InstanceId, String)]) -> Vec<String> {
-        self.settings.differences(recorded)
+    /// The settings that the database keeps of each instance, which compares them.
+    pub fn equal_settings(&self) -> EqualSettings {
+        self.settings.equal()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use grid_batch_core::claims::InstanceId;
+
     use super::*;
 
     fn config(variables: &[(&str, &str)]) -> Config {
@@ -30,24 +27,26 @@ mod tests {
             ("GRID_BATCH_SERVICES_STRATEGY", "serial"),
             ("GRID_BATCH_POLL_INTERVAL", "7s"),
         ]);
-        let recorded = [(InstanceId::new("b"), other.recorded_settings())];
+        let recorded = [(InstanceId::new("b"), other.equal_settings().recorded())];
         assert_eq!(
-            own.differing_settings(&recorded),
+            own.equal_settings().differences(&recorded),
             [
                 "poll.hold_after is \"5m\" here, and \"2m\" on the instance b",
                 "services.*.strategy is not set here, and *=\"serial\" on the instance b",
             ]
         );
         assert!(
-            own.differing_settings(&[(InstanceId::new("a"), own.recorded_settings())]).is_empty()
+            own.equal_settings()
+                .differences(&[(InstanceId::new("a"), own.equal_settings().recorded())])
+                .is_empty()
         );
         let of_another_release = [(InstanceId::new("c"), r#"{"new.setting": "1"}"#.to_owned())];
-        assert!(own.differing_settings(&of_another_release).is_empty());
+        assert!(own.equal_settings().differences(&of_another_release).is_empty());
     }
 
     #[test]
     fn secrets_are_not_recorded() {
         let config = config(&[("GRID_BATCH_DATABASE", "postgresql://user:hidden@host/name")]);
-        assert!(!config.recorded_settings().contains("hidden"));
+        assert!(!config.equal_settings().recorded().contains("hidden"));
     }
 }

@@ -161,8 +161,8 @@ impl Config {
             return None;
         };
         Some(format!(
-            "{missing}: after a kill of its node, the batch under way of a service with more than 63 \
-             transactions is held until an operator decides"
+            "{missing}: if the node of a service that has applied more than 63 transactions is killed, the batch \
+             under way is held until an operator decides"
         ))
     }
 }

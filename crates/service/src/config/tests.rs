@@ -338,7 +338,7 @@ fn scabbard_services_without_peers_are_told() {
     let missing = |text: &str| load_file(&format!("[ledger]\n{text}")).unwrap().missing_peers();
     let scabbard = "kind = \"scabbard\"\nname = \"a\"\nurls = [\"http://a\"]\n";
     let text = missing(scabbard).unwrap();
-    assert!(text.starts_with("services.*.peers is not set: after a kill of its node"), "{text}");
+    assert!(text.starts_with("services.*.peers is not set: if the node of a service"), "{text}");
     let peers = format!("{scabbard}[services.\"a::b\"]\npeers = [\"d@http://c\"]\n");
     assert_eq!(missing(&peers), None);
     let text = missing(&format!("{peers}[services.\"e::f\"]\nnode = \"http://g\"\n")).unwrap();

@@ -51,17 +51,17 @@ impl AccessInForce {
             }
             AccessMode::Open => "none; everyone who reaches the server may do everything",
             AccessMode::LedgerKeys if config.access.keys.is_empty() => {
-                "ledger_keys; batches are taken from clients whose key the node of the service accepts"
+                "ledger_keys; batches are accepted from clients whose key the node of the service accepts"
             }
             AccessMode::LedgerKeys => {
-                "ledger_keys; batches are taken from clients whose key the node of the service accepts, or \
-                 access.keys lists"
+                "ledger_keys; batches are accepted from clients whose key the node of the service accepts, or \
+                 that access.keys lists"
             }
             AccessMode::Tokens => "tokens; each request needs a token",
         };
         let is_open = mode == AccessMode::Open && checks_keys;
         let advice = is_open.then_some(
-            "leave access.mode empty: then only clients whose key the node accepts can write to it",
+            "remove access.mode from the settings: then batches are accepted only from clients whose key the node accepts",
         );
         Self { text, advice }
     }

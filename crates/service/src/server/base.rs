@@ -122,7 +122,7 @@ fn claim_options(config: &Config) -> ClaimOptions {
         full_expiry: config.times().full_expiry,
         longest_submission: config.longest_submission(),
         fair_share: config.claims.share,
-        settings: Some(config.recorded_settings()),
+        settings: Some(config.equal_settings().recorded()),
         ..ClaimOptions::default()
     }
 }

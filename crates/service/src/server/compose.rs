@@ -383,8 +383,8 @@ fn start_metrics(
 }
 
 fn compare_settings(base: &Base<'_>) -> Arc<CompareSettings> {
-    let (store, config) = (base.store.clone(), base.config.clone());
-    Arc::new(move || Ok(config.differing_settings(&store.settings_of_instances()?)))
+    let (store, own) = (base.store.clone(), base.config.equal_settings());
+    Arc::new(move || Ok(own.differences(&store.settings_of_instances()?)))
 }
 
 fn count_locked(store: &Store) -> Arc<dyn Fn() -> usize + Send + Sync> {

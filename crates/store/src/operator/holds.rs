@@ -119,6 +119,9 @@ pub(super) fn waiting_hold(held_at: i64, reason: String) -> Hold {
     Hold { since: Timestamp::from_micros(held_at), reason, until_decision: true }
 }
 
+/// The beginning of the reason of an operator's hold.
+const BY_OPERATOR: &str = "held by an operator: ";
+
 /// Holds an open batch until an operator decides or releases it. A batch that is with a submitter is
 /// not sent again after this attempt.
 pub(super) fn hold(
@@ -127,7 +130,13 @@ pub(super) fn hold(
     locked: &LockedBatch,
     reason: Option<&str>,
 ) -> Result<ChangeOutcome, StoreError> {
-    let text = format!("held by an operator: {}", reason.unwrap_or("no reason was given"));
+    let waiting = load_waiting_hold(connection, locked.seq)?;
+    let mut holds = locked.batch.held.iter().chain(&waiting);
+    if holds.any(|hold| hold.reason.starts_with(BY_OPERATOR)) {
+        let state = locked.batch.progress.state;
+        return Ok(ChangeOutcome::Stale(Stale::AlreadyHeld { state }));
+    }
+    let text = format!("{BY_OPERATOR}{}", reason.unwrap_or("no reason was given"));
     let note = ActionNote { kind: EventKind::Held, action: EventKind::Held.as_str(), reason };
     change_hold(store, connection, locked, note, |connection, held, now| {
         match held {

@@ -25,4 +25,5 @@ pub(crate) use ahead::{count_ahead_to_limit, load_open_times};
 pub(crate) use batch_actions::try_again;
 pub(crate) use claims::set_draining;
 pub(crate) use holds::{waiting_holds_of, with_waiting_hold};
+pub(crate) use page::fill_page;
 pub use retry::EndedDelays;

@@ -43,8 +43,11 @@ pub(super) fn change_pause(
         return Ok(ActionOutcome::NotFound);
     };
     if let Err(refusal) = check(verb, by_operator(paused_at, differ_at)) {
-        return Ok(ActionOutcome::Refused(match differ_at {
-            Some(_) if verb == OperatorVerb::Resume => ActionRefusal::StatesDiffer,
+        return Ok(ActionOutcome::Refused(match (refusal, differ_at) {
+            (ActionRefusal::NotPaused, Some(_)) => ActionRefusal::StatesDiffer,
+            (ActionRefusal::NotPaused, None) if all_paused(connection)?.is_some() => {
+                ActionRefusal::AllPaused
+            }
             _ => refusal,
         }));
     }

@@ -47,6 +47,7 @@ pub(super) fn use_webhooks(store: &Store) {
     stored(DeliveryResult::DeliveredAgain(id));
     assert!(store.end_webhook_lease(&lease).unwrap());
     assert_eq!(store.webhooks().unwrap().len(), 1);
+    assert!(store.backlog(webhook).unwrap().is_some());
     let (secret, previous_until) = (WebhookSecret::new(vec![2]), store.now());
     for change in [
         WebhookChange::Fields { url: None, services: None, kinds: None },

@@ -16,7 +16,8 @@ use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
     BatchAttempt, ClosedNonce, NewSignedTransaction, NonceOutcome, NonceUse, Reward, RewardId,
-    SigningStore, Terms, Withdrawal, WithdrawalId, WithdrawalKind, WithdrawalStore,
+    SigningStore, Terms, Withdrawal, WithdrawalFilter, WithdrawalId, WithdrawalKind,
+    WithdrawalStore, WithdrawalTexts,
 };
 
 use super::{Recording, execute, recording, register_worker, texts};
@@ -102,6 +103,10 @@ fn process_withdrawals(claims: &ClaimStore, accounts: &[ServiceId]) {
     let of_new_pool = Withdrawal { pool: "new pool".to_owned(), ..withdrawal(3_000) };
     store.schedule(&[of_new_pool]).unwrap();
     assert_eq!(store.pool_sums(&["pool 1", "new pool"]).unwrap().len(), 2);
+
+    let contains = WithdrawalTexts { pool: Some("NEW".to_owned()), ..WithdrawalTexts::default() };
+    let filter = WithdrawalFilter { contains, ..WithdrawalFilter::default() };
+    assert_eq!(store.withdrawals(&filter, None, 9).unwrap().withdrawals.len(), 1);
 
     let taken = claims.take_next(&accounts[..1]).unwrap().remove(0);
     store.payment(&taken.service_id, &taken.batch_id).unwrap().unwrap();

@@ -1,5 +1,6 @@
 //! Webhooks and the progress of their deliveries.
 
+mod backlog;
 mod change;
 mod changes;
 mod failed;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use grid_batch_core::operators::OperatorRequest;
 use grid_batch_core::webhooks::{
-    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, NewWebhook, Webhook,
+    Backlog, DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, NewWebhook, Webhook,
     WebhookChange, WebhookId, WebhookLease, WebhookStore,
 };
 use grid_batch_core::{BatchResult, Timestamp};
 
 use super::{
-    change, changes, failed, result,
+    backlog, change, changes, failed, result,
     rows::{DUE_COLUMNS, DueRow, WEBHOOK_COLUMNS, WebhookRow},
 };
 use crate::sql::{Statement, Store, StoreError};
@@ -35,6 +35,10 @@ impl WebhookStore for Store {
         ));
         let rows: Vec<WebhookRow> = self.pools.read()?.load(&statement)?;
         Ok(rows.into_iter().map(WebhookRow::read).collect::<Result<_, StoreError>>()?)
+    }
+
+    fn backlog(&self, id: WebhookId) -> BatchResult<Option<Backlog>> {
+        backlog::count(self, id)
     }
 
     fn change_webhook(

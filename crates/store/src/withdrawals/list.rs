@@ -8,21 +8,23 @@ use std::{
 use diesel::{alias, dsl::IntoBoxed, prelude::*};
 use grid_batch_core::batches::{DltStatus, Hold};
 use grid_batch_withdrawals::{
-    FailedFilter, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalState,
+    FailedFilter, WithdrawalDetails, WithdrawalFilter, WithdrawalId, WithdrawalPage,
+    WithdrawalState, WithdrawalTexts,
 };
 
 use super::{
     heads::{Head, load_heads},
-    rows::{AccountNonce, NonceRow, WithdrawalRow},
+    rows::{AccountNonce, NonceRow, WithdrawalRow, withdrawal_id},
     schema::{account_nonces, withdrawals},
     transactions::signed_transactions,
 };
 use crate::{
-    operator::{waiting_holds_of, with_waiting_hold},
+    operator::{fill_page, waiting_holds_of, with_waiting_hold},
     sql::{
-        Connection, StoreError,
+        Connection, Rows, StoreError,
         any_connection::MultiBackend,
         query::{BatchRecord, lane_holds_batch},
+        result_row,
         rows::limit,
         schema::{batches, lanes, transaction_receipts},
     },
@@ -126,17 +128,74 @@ const OPEN: &str = "OPEN";
 
 type Selection<'a> = IntoBoxed<'a, withdrawals::table, MultiBackend>;
 
-/// The withdrawals of a page: the newest selected ones before `before`.
-pub(super) struct Page<'f> {
-    pub(super) filter: &'f WithdrawalFilter,
-    pub(super) before: i64,
-    pub(super) count: usize,
+/// A page of withdrawals before this one.
+pub(super) fn withdrawal_page(
+    connection: &mut Connection,
+    filter: &WithdrawalFilter,
+    before: Option<i64>,
+    count: usize,
+) -> Result<WithdrawalPage, StoreError> {
+    let next = |connection: &mut Connection, before: Option<i64>, count| {
+        Step { filter, before: before.unwrap_or(i64::MAX), count }.select(connection)
+    };
+    let select = |connection: &mut Connection, seqs: &[i64]| select(connection, filter, seqs);
+    let (seqs, next) = fill_page(connection, before, count, next, select)?;
+    let records = load_records(connection, seqs)?;
+    let withdrawals = add_details(connection, records)?;
+    let next = match next {
+        Some(seq) => find_id(connection, seq)?,
+        None => None,
+    };
+    Ok(WithdrawalPage { withdrawals, next })
 }
 
-impl Page<'_> {
-    /// The numbers of the withdrawals, the newest first. Each state is read from the start of the page until the page
-    /// is full.
-    pub(super) fn select(&self, connection: &mut Connection) -> Result<Vec<i64>, StoreError> {
+/// Those of the withdrawals whose texts contain what the filter requires.
+fn select(
+    connection: &mut Connection,
+    filter: &WithdrawalFilter,
+    seqs: &[i64],
+) -> Result<Vec<(i64, i64)>, StoreError> {
+    if filter.contains == WithdrawalTexts::default() {
+        return Ok(seqs.iter().map(|seq| (*seq, *seq)).collect());
+    }
+    let mut rows: Vec<TextsRow> = connection.load_rows(
+        "-- texts_of_withdrawals
+         select w.seq, w.service_id, w.pool, w.beneficiary, w.idempotency_key, b.label
+         from {x} join withdrawals w on w.seq = x.seq join batches b on b.seq = w.batch_seq",
+        Rows::default().long("seq", seqs.iter().copied()).in_chunks(),
+    )?;
+    rows.sort_unstable_by_key(|row| Reverse(row.seq));
+    let selected = |row: TextsRow| {
+        let TextsRow { seq, service_id, pool, beneficiary, idempotency_key, label } = row;
+        let (service_id, pool, beneficiary) = (Some(service_id), Some(pool), Some(beneficiary));
+        let texts = WithdrawalTexts { service_id, pool, beneficiary, idempotency_key, label };
+        texts.contain(&filter.contains).then_some((seq, seq))
+    };
+    Ok(rows.into_iter().filter_map(selected).collect())
+}
+
+result_row! {
+    /// The texts of a withdrawal, and the label of its batch.
+    struct TextsRow {
+        seq: i64,
+        service_id: String,
+        pool: String,
+        beneficiary: String,
+        idempotency_key: Option<String>,
+        label: Option<String>,
+    }
+}
+
+/// A step of a page: the newest withdrawals before `before`, selected by all but parts of texts.
+struct Step<'f> {
+    filter: &'f WithdrawalFilter,
+    before: i64,
+    count: usize,
+}
+
+impl Step<'_> {
+    /// The numbers of the withdrawals, the newest first. Each state is read from the start of the step until it is full.
+    fn select(&self, connection: &mut Connection) -> Result<Vec<i64>, StoreError> {
         let wants = |state| self.filter.states.is_empty() || self.filter.states.contains(&state);
         let mut seqs = Vec::new();
         if wants(WithdrawalState::Withdrawn) {
@@ -237,8 +296,15 @@ pub(super) fn find_seq(
     Ok(found.into_iter().next())
 }
 
+fn find_id(connection: &mut Connection, seq: i64) -> Result<Option<WithdrawalId>, StoreError> {
+    let query =
+        withdrawals::table.filter(withdrawals::seq.eq(seq)).select(withdrawals::withdrawal_id);
+    let found: Vec<Vec<u8>> = connection.load_query("withdrawal_id", query)?;
+    found.first().map(|id| withdrawal_id(id)).transpose()
+}
+
 /// Reads withdrawals with their batches, the newest first.
-pub(super) fn load_records(
+fn load_records(
     connection: &mut Connection,
     seqs: Vec<i64>,
 ) -> Result<Vec<WithdrawalRecord>, StoreError> {

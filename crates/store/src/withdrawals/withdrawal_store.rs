@@ -8,14 +8,12 @@ use grid_batch_withdrawals::{
     AheadCount, CancelOutcome, FailedFilter, FailedWithdrawal, PaymentBudget, PaymentLimitError,
     PaymentLimits, PoolSum, RetryOutcome, Reward, RewardConflict, RewardId, ScheduleOutcome,
     SpeedUpOutcome, UnsettledNonce, Withdrawal, WithdrawalConflict, WithdrawalDetails,
-    WithdrawalFilter, WithdrawalId, WithdrawalState, WithdrawalStore,
+    WithdrawalFilter, WithdrawalId, WithdrawalPage, WithdrawalState, WithdrawalStore,
 };
 
 use super::{
     batch_of, find_traces,
-    list::{
-        Page, add_details, find_seq, find_withdrawal, load_fail_reasons, load_page, load_records,
-    },
+    list::{find_seq, find_withdrawal, load_fail_reasons, load_page, withdrawal_page},
     payment_sums::{PaymentSums, sums_of_day},
     pool_lanes::fill_beside_parked,
     rows::reward_id,
@@ -86,26 +84,24 @@ impl WithdrawalStore for Store {
         })?)
     }
 
-    /// The cost grows with the number of withdrawals of the page. If the filter names more than one of pool, service,
-    /// reward and beneficiary, it also grows with the number of withdrawals that are skipped.
+    /// The cost grows with the number of withdrawals of the page, and of those that do not contain the texts. If the
+    /// filter names more than one of pool, service, reward and beneficiary, it also grows with the number of withdrawals
+    /// that are skipped.
     fn withdrawals(
         &self,
         filter: &WithdrawalFilter,
         before: Option<&WithdrawalId>,
         limit: usize,
-    ) -> BatchResult<Vec<WithdrawalDetails>> {
+    ) -> BatchResult<WithdrawalPage> {
         Ok(self.pools.read()?.snapshot(|connection| {
             let before = match before {
                 Some(id) => match find_seq(connection, id)? {
-                    Some(seq) => seq,
-                    None => return Ok(Vec::new()),
+                    Some(seq) => Some(seq),
+                    None => return Ok(WithdrawalPage::default()),
                 },
-                None => i64::MAX,
+                None => None,
             };
-            let page = Page { filter, before, count: limit };
-            let seqs = page.select(connection)?;
-            let records = load_records(connection, seqs)?;
-            add_details(connection, records)
+            withdrawal_page(connection, filter, before, limit)
         })?)
     }
 

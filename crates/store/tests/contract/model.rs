@@ -241,6 +241,10 @@ impl Model {
         if state.is_terminal() {
             return ChangeOutcome::Stale(TransitionError::Ended { state }.into());
         }
+        let by_operator = |hold: &Hold| hold.reason.starts_with("held by an operator: ");
+        if holds && entry.held.as_ref().is_some_and(by_operator) {
+            return ChangeOutcome::Stale(Stale::AlreadyHeld { state });
+        }
         if !holds && entry.held.is_none() {
             return ChangeOutcome::Stale(Stale::NotHeld { state });
         }

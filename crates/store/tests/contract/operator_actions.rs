@@ -113,9 +113,18 @@ fn refused_action_is_not_logged(db: &Database) {
     let release = store.act(&action(OperatorVerb::Release, "a::b", 1)).unwrap();
     let not_held = Stale::NotHeld { state: BatchState::Pending };
     assert_eq!(refusal(release), ActionRefusal::Batch(not_held));
+    for (number, state) in [(1, BatchState::Pending), (2, BatchState::New)] {
+        let hold = || store.act(&action(OperatorVerb::Hold, "a::b", number)).unwrap();
+        done(hold());
+        let logged = all(&store);
+        let held = Stale::AlreadyHeld { state };
+        assert_eq!(refusal(hold()), ActionRefusal::Batch(held), "as a pause of a paused service");
+        assert_eq!(all(&store), logged);
+    }
+    let logged = all(&store);
     let unknown = store.act(&action(OperatorVerb::Hold, "a::b", 9)).unwrap();
     assert_eq!(unknown, ActionOutcome::NotFound);
-    assert_eq!(all(&store), []);
+    assert_eq!(all(&store), logged);
 }
 
 fn dry_run_changes_and_logs_nothing(db: &Database) {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, thread, time::Duration};
 use grid_batch_core::Timestamp;
 use grid_batch_core::events::{EventCursor, EventFilter, EventKind, EventPosition, EventStore};
 use grid_batch_core::webhooks::{
-    DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook,
+    Backlog, DeliveryResult, DueWebhook, FailedDelivery, FailedDeliveryId, Message, NewWebhook,
     TRACE_EXPORT, Webhook, WebhookChange, WebhookId, WebhookLease, WebhookSecret, WebhookStore,
     trace_export_filter,
 };
@@ -16,6 +16,7 @@ use crate::fixture::{Database, StoreExt, batch, by_program, on_both, service};
 on_both! {
     webhook_is_stored_and_removed,
     webhook_begins_with_later_events,
+    events_that_wait_are_counted,
     changed_webhook_has_other_fields_and_ends_its_delivery,
     secret_before_is_used_until_its_end,
     paused_webhook_waits_until_it_is_resumed,
@@ -64,6 +65,29 @@ fn new(filter: EventFilter) -> NewWebhook {
 
 fn create(store: &Store) -> Webhook {
     store.create_webhook(&new(EventFilter::default()), &by_program()).unwrap().unwrap()
+}
+
+fn events_that_wait_are_counted(db: &Database) {
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let all = create(&store).id;
+    let waits = |id, count, more| {
+        assert_eq!(store.backlog(id).unwrap(), Some(Backlog { count, more }));
+    };
+    waits(all, 0, false);
+    store.add_all(&[batch("a::b", 2), batch("a::c", 1)]);
+    let of = |service_id| {
+        let services = BTreeSet::from([service(service_id)]);
+        new(EventFilter { services, ..EventFilter::default() })
+    };
+    let of_b = store.create_webhook(&of("a::b"), &by_program()).unwrap().unwrap().id;
+    waits(all, 2, false);
+    waits(of_b, 0, false);
+    let many: Vec<_> = (3..1_200).map(|number| batch("a::b", number)).collect();
+    store.add_all(&many);
+    waits(of_b, 1_000, true);
+    assert!(store.remove_webhook(all, &by_program()).unwrap());
+    assert_eq!(store.backlog(all).unwrap(), None);
 }
 
 fn due(store: &Store) -> Option<DueWebhook> {

@@ -12,6 +12,9 @@ const VERBS = [
   ["cancel", "Cancel"], ["end_committed", "End as committed"], ["end_invalid", "End as invalid"],
 ];
 
+/** What a batch that is sent again does at the ledger cannot be undone either. */
+const FINAL = [...DANGEROUS, "resubmit"];
+
 /** The chosen batches of a list, which it keeps while it is read again. */
 export class Selection {
   #chosen = new Map();
@@ -86,8 +89,10 @@ function openStates(state) {
 }
 
 function ask(batches, done) {
-  const verb = element("select", { id: "verb", onchange: () => preview() },
-    VERBS.map(([name, text]) => element("option", { value: name }, text)));
+  const options = (isFinal) => VERBS.filter(([name]) => FINAL.includes(name) === isFinal)
+    .map(([name, text]) => element("option", { value: name }, text));
+  const verb = element("select", { id: "verb", onchange: () => preview() }, options(false),
+    element("optgroup", { label: "Cannot be undone" }, options(true)));
   const reason = reasonField();
   const outcome = element("div", { role: "status" });
   const confirm = element("button", { type: "submit", class: "primary", id: "confirm", disabled: true }, "Confirm");
@@ -98,7 +103,7 @@ function ask(batches, done) {
   let possible = [];
   const preview = async () => {
     confirm.disabled = true;
-    confirm.className = DANGEROUS.includes(verb.value) ? "danger" : "primary";
+    confirm.className = FINAL.includes(verb.value) ? "danger" : "primary";
     if (batches.length === 0) {
       replace(outcome, element("p", { class: "notice" }, "No open batch matches."));
       return;

@@ -32,11 +32,12 @@ const OF_SERVICES = {
   release_claim: ["Release the claim", (id) => path("claims", id, "release")],
 };
 
-/** A button for an action that the server names: {verb, text}, and batch_id, withdrawal_id, transaction_id or service_id. */
+/** A button for an action that the server names: {verb, text}, and batch_id, withdrawal_id, transaction_id or service_id; otherwise it is about all services. */
 export function actionButton(action, attempt, done) {
   const queued = Object.keys(OF_QUEUED).find((key) => action[key]);
   if (queued) return queuedButton(...OF_QUEUED[queued], action.verb, action[queued], action.text, done);
   if (action.batch_id) return batchButton(action.verb, action.batch_id, action.service_id, attempt, action.text, done);
+  if (!action.service_id) return allServicesButton(action.verb, action.text, done);
   return serviceButton(action.verb, action.service_id, action.text, done);
 }
 

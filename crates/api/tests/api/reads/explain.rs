@@ -138,7 +138,7 @@ fn reasons_that_only_the_process_knows_are_told() {
     });
     let lease = json!({
         "cause": "lease",
-        "text": "No instance claims its service",
+        "text": "No server works on its service: no running instance has claimed it",
         "since": null,
         "ends": "an instance that claims the service, or renews its lease",
     });

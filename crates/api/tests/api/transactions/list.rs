@@ -1,6 +1,7 @@
 use grid_batch_core::batches::BatchState;
 use grid_batch_withdrawals::{
-    WithdrawalFilter, WithdrawalId, WithdrawalState, mocks::MockWithdrawalStore,
+    WithdrawalFilter, WithdrawalId, WithdrawalPage, WithdrawalState, WithdrawalTexts,
+    mocks::MockWithdrawalStore,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ fn server_expecting(expected: WithdrawalFilter) -> MockServer {
     store
         .expect_withdrawals()
         .withf(move |filter, _, _| *filter == expected)
-        .returning(|_, _, _| Ok(Vec::new()));
+        .returning(|_, _, _| Ok(WithdrawalPage::default()));
     server(store)
 }
 
@@ -40,6 +41,20 @@ fn filters_select_transactions() {
             "?idempotency_key=invoice+17",
             WithdrawalFilter { idempotency_key: Some("invoice 17".to_owned()), ..all() },
         ),
+        (
+            "?account_contains=0xAD&to_contains=c&idempotency_key_contains=17&label_contains=order",
+            {
+                let part = |text: &str| Some(text.to_owned());
+                let contains = WithdrawalTexts {
+                    service_id: part("0xAD"),
+                    pool: None,
+                    beneficiary: part("c"),
+                    idempotency_key: part("17"),
+                    label: part("order"),
+                };
+                WithdrawalFilter { contains, ..all() }
+            },
+        ),
         ("?state=open", WithdrawalFilter { states: open, ..all() }),
         ("?state=ended", WithdrawalFilter { states: ended, ..all() }),
         ("?state=executed,held", WithdrawalFilter { states: executed, ..all() }),
@@ -58,8 +73,11 @@ fn pages_list_the_newest_first() {
     let mut store = MockWithdrawalStore::new();
     store.expect_withdrawals().returning(|_, before, limit| {
         let last = before.map_or(4, |before| before.as_bytes()[0]);
-        let ids = (1..last).rev().map(|byte| WithdrawalId::from_bytes([byte; 16]));
-        Ok(ids.take(limit).map(|id| details(id, BatchState::Pending)).collect())
+        let ids = (1..last).rev().map(|byte| WithdrawalId::from_bytes([byte; 16])).take(limit);
+        let withdrawals: Vec<_> = ids.map(|id| details(id, BatchState::Pending)).collect();
+        let next = withdrawals.last().map(|last| last.withdrawal.id);
+        let next = next.filter(|id| id.as_bytes()[0] > 1);
+        Ok(WithdrawalPage { withdrawals, next })
     });
     let server = server(store);
     let ids = |page: &Value| -> Vec<String> {

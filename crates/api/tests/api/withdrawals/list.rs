@@ -58,6 +58,8 @@ fn withdrawal_is_found_by_its_idempotency_key() {
     assert_eq!(amounts(&list(&server, "?idempotency_key=invoice%2017")), ["3", "1"]);
     assert_eq!(amounts(&list(&server, "?idempotency_key=invoice+17&pool=pool1")), ["1"]);
     assert_eq!(amounts(&list(&server, "?idempotency_key=invoice")), [""; 0]);
+    assert_eq!(amounts(&list(&server, "?idempotency_key_contains=voice+1")), ["3", "1"]);
+    assert_eq!(amounts(&list(&server, "?idempotency_key_contains=Voice")), [""; 0]);
     assert!(list(&server, "?pool=pool1")["data"][0].get("idempotency_key").is_none());
 }
 
@@ -80,6 +82,10 @@ fn filters_select_withdrawals() {
         ("?pool=pool2".to_owned(), vec!["2"]),
         ("?beneficiary=MEMBER2".to_owned(), vec!["3"]),
         (format!("?reward_id={reward}"), vec!["4"]),
+        ("?pool_contains=OL2".to_owned(), vec!["2"]),
+        ("?beneficiary_contains=ber2&pool_contains=1".to_owned(), vec!["3"]),
+        ("?beneficiary_contains=member&state=open&pool=pool1".to_owned(), vec!["4", "3"]),
+        ("?idempotency_key_contains=1".to_owned(), vec![]),
         ("?state=ended".to_owned(), vec!["1"]),
         ("?state=open".to_owned(), vec!["4", "3", "2"]),
         ("?state=open&pool=pool1&beneficiary=member1".to_owned(), vec![]),

@@ -63,7 +63,7 @@ fn invalid_fields_are_refused_with_their_rule() {
         assert_eq!(response.error(), (400, code), "{body}");
         assert!(response.message().contains(words), "{body}: {}", response.message());
     }
-    let all = server.store.withdrawals(&WithdrawalFilter::default(), None, 9).unwrap();
+    let all = server.store.withdrawals(&WithdrawalFilter::default(), None, 9).unwrap().withdrawals;
     assert_eq!(all, []);
 }
 
@@ -88,7 +88,7 @@ fn web_page_requests_no_withdrawal() {
         .send(format!("POST /withdrawals HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n"));
     client.send(body);
     assert_eq!(client.receive().error(), (415, 1021), "a body without a type");
-    let all = server.store.withdrawals(&WithdrawalFilter::default(), None, 9).unwrap();
+    let all = server.store.withdrawals(&WithdrawalFilter::default(), None, 9).unwrap().withdrawals;
     assert_eq!(all, []);
 }
 

@@ -8,8 +8,6 @@ use grid_batch_protocol::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::cbor;
-
 /// A batch.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,7 +113,8 @@ impl PayloadJson {
             Self::Base64(text) => BASE64_STANDARD
                 .decode(text)
                 .map_err(|error| format!("the payload is not base64: {error}")),
-            Self::Cbor(value) => Ok(cbor::encode(&value)),
+            Self::Cbor(value) => cbor4ii::serde::to_vec(Vec::new(), &value)
+                .map_err(|error| format!("the payload cannot be written as CBOR: {error}")),
         }
     }
 }

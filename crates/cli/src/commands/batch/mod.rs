@@ -1,6 +1,5 @@
 //! `batch`: makes signed batches, without an SDK of the ledger.
 
-mod cbor;
 mod description;
 mod intkey;
 mod make;

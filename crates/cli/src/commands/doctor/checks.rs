@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use grid_batch_client::{Client, ClientError, ClientOptions};
-use grid_batch_core::Timestamp;
-use grid_batch_core::queries::{ServiceCounts, WaitReason};
+use grid_batch_core::queries::ServiceCounts;
 use grid_batch_service::{
     AccessInForce, Config, ENOUGH_HTTP_CONNECTIONS, ListenAddress, NodeIdentity, NodeService,
     StartError, ask_for_services, ask_nodes, fitting_http_connections,
@@ -25,7 +24,7 @@ pub(super) fn all(settings: &SettingFlags<OfDatabase>) -> Vec<Finding> {
     let config = match settings.load() {
         Ok(config) => config,
         Err(failure) => {
-            let advice = "`grid-batch config init` writes a file to edit";
+            let advice = "correct it; `grid-batch config init` writes a file to begin with";
             return vec![Finding::problem("configuration", failure.to_string(), advice)];
         }
     };
@@ -79,16 +78,16 @@ fn access(config: &Config) -> Finding {
 
 fn limits(config: &Config) -> Finding {
     let check = "limits";
-    let advice = "raise the limit with `ulimit -n`, or with LimitNOFILE in a unit of systemd";
+    let advice = "raise it with `ulimit -n`, or with LimitNOFILE in the unit of systemd";
     match fitting_http_connections(config) {
         Ok(fitting) if fitting >= ENOUGH_HTTP_CONNECTIONS => {
-            Finding::good(check, "the file descriptors suffice for the HTTP connections")
+            Finding::good(check, "the limit of open files leaves room for enough HTTP connections")
         }
         Ok(fitting) => Finding::warning(
             check,
             format!(
-                "there are file descriptors for only {fitting} HTTP connections; {ENOUGH_HTTP_CONNECTIONS} are \
-                 enough"
+                "the limit of open files leaves room for only {fitting} HTTP connections; there should be \
+                 {ENOUGH_HTTP_CONNECTIONS}"
             ),
             advice,
         ),
@@ -129,11 +128,15 @@ fn usable_database(config: &Config) -> Result<(Finding, Store), Finding> {
         return Err(Finding::problem(
             DATABASE,
             text,
-            "use the release that wrote it, or a later one",
+            "use the release of grid-batch that used it last, or a later one",
         ));
     }
     if !version.is_current() {
-        return Err(Finding::warning(DATABASE, text, "a server does the same when it starts"));
+        return Err(Finding::warning(
+            DATABASE,
+            text,
+            "a server does this by itself when it starts",
+        ));
     }
     let store = Store::open_to_read(name, config.store_options());
     let store = store.map_err(|error| failed(one_line(ErrorChain(&error).to_string())))?;
@@ -177,7 +180,7 @@ fn space(store: &Store) -> Option<Finding> {
 fn settings_of_instances(config: &Config, store: &Store) -> Vec<Finding> {
     let recorded = store.settings_of_instances().unwrap_or_default();
     let advice = "give it the same value on all instances, and restart those that change";
-    let differences = config.differing_settings(&recorded).into_iter();
+    let differences = config.equal_settings().differences(&recorded).into_iter();
     differences.map(|text| Finding::warning("settings", text, advice)).collect()
 }
 
@@ -194,22 +197,37 @@ fn clock(store: &Store) -> Finding {
     }
 }
 
-/// The services that wait for an operator or a retry, and what ends the wait.
+/// The services that wait for an operator or a retry, and what to do.
 fn waits(counts: &ServiceCounts) -> Vec<Finding> {
-    let since = Timestamp::default();
     let paused = if counts.all_paused { counts.open } else { counts.paused + counts.states_differ };
     [
-        (counts.held, "held", WaitReason::Held),
-        (counts.halted, "stopped by an invalid batch", WaitReason::Halt { since }),
-        (paused, "paused", WaitReason::Paused { since, pause: None }),
-        (counts.failing, "failing", WaitReason::Delayed),
+        (
+            counts.held,
+            "services with a batch that is held for an operator",
+            "`grid-batch held` lists the batches, and what can be done about each",
+        ),
+        (
+            counts.halted,
+            "services that an invalid batch stops",
+            "`grid-batch halts` lists the batches; `grid-batch continue BATCH --reason TEXT` lets the others continue, \
+             `grid-batch end-following BATCH --reason TEXT` ends them",
+        ),
+        (
+            paused,
+            "paused services",
+            "`grid-batch explain SERVICE` says why; `grid-batch resume SERVICE --reason TEXT`, or --all in place of \
+             SERVICE, ends it",
+        ),
+        (
+            counts.failing,
+            "services whose last attempt to send a batch failed",
+            "they are tried again by themselves; `grid-batch explain SERVICE` has the error",
+        ),
     ]
     .into_iter()
     .filter(|(services, ..)| *services > 0)
-    .map(|(services, what, reason)| {
-        let of = if services == 1 { "service is" } else { "services are" };
-        let advice = format!("ends: {}", reason.about().ends);
-        Finding::warning("waits", format!("{services} {of} {what}"), advice)
+    .map(|(services, what, advice)| {
+        Finding::warning("waits", format!("{what}: {services}"), advice)
     })
     .collect()
 }
@@ -323,18 +341,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_found_with_what_ends_them() {
+    fn waits_are_found_with_what_to_do() {
         assert_eq!(waits(&ServiceCounts::default()), []);
         let counts = ServiceCounts { open: 9, held: 1, failing: 2, ..ServiceCounts::default() };
-        let of =
-            |counts| waits(&counts).into_iter().map(|it| (it.text, it.advice)).collect::<Vec<_>>();
-        let ends = |reason: WaitReason| Some(format!("ends: {}", reason.about().ends));
+        let of = |counts| waits(&counts).into_iter().map(|it| it.text).collect::<Vec<_>>();
         let expected = [
-            ("1 service is held".to_owned(), ends(WaitReason::Held)),
-            ("2 services are failing".to_owned(), ends(WaitReason::Delayed)),
+            "services with a batch that is held for an operator: 1",
+            "services whose last attempt to send a batch failed: 2",
         ];
         assert_eq!(of(counts), expected);
         let paused = ServiceCounts { open: 9, all_paused: true, ..ServiceCounts::default() };
-        assert_eq!(of(paused)[0].0, "9 services are paused");
+        assert_eq!(of(paused), ["paused services: 9"]);
     }
 }

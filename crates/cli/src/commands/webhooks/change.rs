@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use grid_batch_client::given;
 use grid_batch_core::ServiceId;
 use grid_batch_core::events::EventKind;
 use serde_json::{Value, json};
@@ -128,10 +129,16 @@ pub(super) fn ping(
         return Ok(ExitCode::SUCCESS);
     }
     let deadline = Instant::now() + *timeout;
+    let path = format!("/v1/webhooks/{id}/failed");
+    let mut before = None;
     loop {
-        let (failed, _) =
-            server.read_list(&format!("/v1/webhooks/{id}/failed"), &[], usize::MAX)?;
-        match failed.iter().find(|failed| failed["message_id"] == message) {
+        // After the first look, it is known where the message is in the list.
+        let most = if before.is_some() { 1 } else { usize::MAX };
+        let (failed, _) = server.read_list(&path, &given([("after", before.as_deref())]), most)?;
+        let found = failed.iter().find(|failed| failed["message_id"] == message);
+        let number = found.and_then(|found| field(found, "id").parse::<i64>().ok());
+        before = number.map(|number| (number - 1).to_string());
+        match found {
             None => {
                 print_stdout(format_args!("the receiver has accepted {message}"));
                 return Ok(ExitCode::SUCCESS);

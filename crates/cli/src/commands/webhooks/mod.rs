@@ -139,6 +139,10 @@ fn progress(webhook: &Value) -> String {
         let attempt = webhook["attempts"].as_u64().unwrap_or(0) + 1;
         facts.push(format!("attempt {attempt} {}", time_until(webhook, "next_try_at")));
     }
+    if webhook["waiting"].as_u64().unwrap_or(0) > 0 {
+        let at_least = if webhook["more_waiting"] == true { "at least " } else { "" };
+        facts.push(format!("events that wait: {at_least}{}", field(webhook, "waiting")));
+    }
     if webhook["failed"].as_u64().unwrap_or(0) > 0 {
         facts.push(format!("{} messages were given up", field(webhook, "failed")));
     }

@@ -128,14 +128,14 @@ fn search_for_evidence_is_explained_with_its_end() {
             ServiceFacts { search: Some(limits), now: at(now), ..facts_of(&owned, None, &[]) };
         BatchExplanation::new(&waiting, Some(facts)).to_string()
     };
-    let in_doubt =
-        " The ledger is asked for evidence of attempt 0; without any, it is held in 85 s.";
+    let in_doubt = " The server asks the ledger for evidence of attempt 0. Without any, the batch is held for an operator in \
+         85 s.";
     assert!(text(BatchState::InDoubt, 5, 40).ends_with(in_doubt));
-    let reported = " If the ledger does not report it any more, or has not ended it in 25 s, the ledger is asked \
-                    for evidence of attempt 0; without any, it is held in 85 s.";
+    let reported = " If the ledger no longer reports the batch, or has not ended it in 25 s, the server asks for \
+                    evidence of attempt 0. Without any, the batch is held for an operator in 85 s.";
     assert!(text(BatchState::Valid, 5, 40).ends_with(reported));
-    let late = " The ledger is asked for evidence of attempt 0; without any, it is held soon; if the \
-                ledger has it and does not end it, it is held in 56 min.";
+    let late = " The server asks the ledger for evidence of attempt 0. Without any, the batch is held for an \
+                operator soon; if the ledger has it and does not end it, in 56 min.";
     assert!(text(BatchState::Pending, 5, 200).ends_with(late));
     let delayed = text(BatchState::Delayed, 5, 40);
     assert!(delayed.ends_with("waits for its next try."), "{delayed}");
@@ -198,11 +198,15 @@ fn text_has_the_wait_and_what_stops_the_service() {
     let wait = "The batch waits for the ledger's final status; a node has accepted it, and the ledger was not asked \
                 about it yet.";
     assert_eq!(text(&service(Some(11)), None), wait);
-    assert_eq!(text(&service(None), None), format!("{wait} No instance claims its service."));
+    assert_eq!(
+        text(&service(None), None),
+        format!("{wait} No server works on its service: no running instance has claimed it.")
+    );
     assert_eq!(
         text(&service(Some(10)), Some(&pause)),
         format!(
-            "{wait} The instance north-1 claims its service and has not renewed its lease in time. Its \
+            "{wait} The instance north-1, which works on its service, has not renewed its lease in time; if it does \
+             not come back, another one takes over. Its \
              service has been paused since 1970-01-01T00:00:04Z by local/ann: maintenance."
         )
     );
@@ -354,7 +358,7 @@ fn batch_that_the_ledger_does_not_report_is_explained() {
     let service = ServiceExplanation::new(facts, Some(&pending));
     assert_eq!(service.waits(), []);
     let text = service.to_string();
-    let told = "The ledger did not report the batch 020202020202 when it was last asked, and is asked for evidence.";
+    let told = "The ledger did not report the batch 020202020202 when it was last asked; the server asks it for evidence.";
     assert!(text.ends_with(told), "{text}");
 }
 

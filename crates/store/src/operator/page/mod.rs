@@ -2,6 +2,7 @@
 //!
 //! Each page walks along one index ([`Walk`]) and examines a limited number of batches, whatever it selects.
 
+mod fill;
 mod walk;
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use diesel::prelude::*;
 use grid_batch_core::batches::BatchState;
 use grid_batch_core::queries::{BatchPage, BatchSelection, ListCursor, ListedBatch, PageOrder};
 
+pub(crate) use self::fill::fill_page;
 use self::walk::Walk;
 use super::holds::{waiting_hold, with_waiting_hold};
 use crate::sql::{
@@ -18,11 +20,6 @@ use crate::sql::{
     rows::label,
     schema::{batches, transaction_receipts, waiting_holds},
 };
-
-/// Limit on the number of batches that are examined for a page.
-const MOST_EXAMINED: usize = 5_000;
-/// How many batches are read at once, after the first ones, which may fill the page.
-const STEP: usize = 500;
 
 pub(super) fn batch_page(
     store: &Store,
@@ -35,30 +32,14 @@ pub(super) fn batch_page(
         let Some(walk) = Walk::plan(connection, selection, order)? else {
             return Ok(BatchPage::default());
         };
-        let (mut page, mut last) = (BatchPage::default(), None);
-        let (mut after, mut examined, mut step) = (after, 0, count.saturating_add(1));
-        loop {
-            let cursors = walk.next(connection, after, step)?;
-            for (cursor, listed) in load_listed(store, connection, &cursors)? {
-                if !selection.selects(&listed) {
-                    continue;
-                }
-                if page.batches.len() >= count {
-                    return Ok(BatchPage { next: last, ..page });
-                }
-                last = Some(cursor);
-                page.batches.push(listed);
-            }
-            if cursors.len() < step {
-                return Ok(page);
-            }
-            examined += cursors.len();
-            after = cursors.last().copied().or(after);
-            if examined >= MOST_EXAMINED {
-                return Ok(BatchPage { next: after, ..page });
-            }
-            step = STEP;
-        }
+        let next = |connection: &mut Connection, after, step| walk.next(connection, after, step);
+        let select = |connection: &mut Connection, cursors: &[ListCursor]| {
+            let mut listed = load_listed(store, connection, cursors)?;
+            listed.retain(|(_, listed)| selection.selects(listed));
+            Ok(listed)
+        };
+        let (batches, next) = fill_page(connection, after, count, next, select)?;
+        Ok(BatchPage { batches, next })
     })
 }
 

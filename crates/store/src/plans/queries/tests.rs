@@ -9,7 +9,7 @@ use grid_batch_core::tokens::TokenStore;
 use grid_batch_core::{ServiceId, Timestamp};
 use grid_batch_test_postgres::TestDatabase;
 use grid_batch_withdrawals::{
-    FailedFilter, RewardId, WithdrawalFilter, WithdrawalState, WithdrawalStore,
+    FailedFilter, RewardId, WithdrawalFilter, WithdrawalState, WithdrawalStore, WithdrawalTexts,
 };
 
 use super::{QueryPlan, pages::planned_pages, plans_of};
@@ -63,8 +63,8 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
             }));
         };
     let (service_id, batch_id) = (&batch.service_id, &batch.batch_id);
-    let newest = store.withdrawals(&WithdrawalFilter::default(), None, 1).unwrap().remove(0);
-    let id = newest.withdrawal.id;
+    let newest = store.withdrawals(&WithdrawalFilter::default(), None, 1).unwrap();
+    let id = newest.withdrawals[0].withdrawal.id;
     let page = |filter: WithdrawalFilter| {
         store.withdrawals(&filter, Some(&id), 10).unwrap();
     };
@@ -191,6 +191,11 @@ fn planned_queries(store: &Store, services: &[ServiceId]) -> Vec<PlannedQuery> {
     });
     run("withdrawals with a key", NOTHING, &|| {
         page(WithdrawalFilter { idempotency_key: Some("key".to_owned()), ..all() });
+    });
+    run("withdrawals with a part of a key", NOTHING, &|| {
+        let idempotency_key = Some("ey".to_owned());
+        let contains = WithdrawalTexts { idempotency_key, ..WithdrawalTexts::default() };
+        page(WithdrawalFilter { contains, ..all() });
     });
     run("calls", NOTHING, &|| {
         page(WithdrawalFilter { calls: true, ..all() });

@@ -292,7 +292,7 @@ fn withdrawal_signed_ahead_is_listed_as_pending(db: &Database) {
     store.hold_batch(&service(ACCOUNT), &withdrawal_id(3).batch_id(1), "look first").unwrap();
     let listed = |state| -> Vec<WithdrawalId> {
         let filter = WithdrawalFilter { states: [state].into(), ..WithdrawalFilter::default() };
-        let page = store.withdrawals(&filter, None, 10).unwrap();
+        let page = store.withdrawals(&filter, None, 10).unwrap().withdrawals;
         assert!(page.iter().all(|details| WithdrawalState::of(details) == state), "{page:?}");
         page.into_iter().map(|details| details.withdrawal.id).collect()
     };

@@ -45,7 +45,7 @@ fn send_ahead(store: &TestStore, head: &TakenBatch, nonces: impl Iterator<Item =
 
 fn listed(store: &TestStore, state: WithdrawalState) -> Vec<WithdrawalId> {
     let filter = WithdrawalFilter { states: [state].into(), ..WithdrawalFilter::default() };
-    let page = store.withdrawals(&filter, None, 10).unwrap();
+    let page = store.withdrawals(&filter, None, 10).unwrap().withdrawals;
     assert!(page.iter().all(|details| WithdrawalState::of(details) == state), "{page:?}");
     page.into_iter().map(|details| details.withdrawal.id).collect()
 }

@@ -55,7 +55,7 @@ fn filter(calls: bool) -> WithdrawalFilter {
 }
 
 fn numbers(store: &TestStore, filter: &WithdrawalFilter) -> Vec<Withdrawal> {
-    let page = store.withdrawals(filter, None, 9).unwrap();
+    let page = store.withdrawals(filter, None, 9).unwrap().withdrawals;
     page.into_iter().map(|details| details.withdrawal).collect()
 }
 

@@ -52,7 +52,7 @@ fn created_at_follows_the_queue_when_the_clock_does_not(db: &Database) {
 fn list_has_the_order_of_the_queue(db: &Database) {
     let store = db.open();
     store.schedule_all(&[9, 3, 7, 1, 5].map(|number| withdrawal(ACCOUNT, number)));
-    let page = store.withdrawals(&WithdrawalFilter::default(), None, 9).unwrap();
+    let page = store.withdrawals(&WithdrawalFilter::default(), None, 9).unwrap().withdrawals;
     let ids: Vec<_> = page.iter().map(|details| details.withdrawal.id).collect();
     assert_eq!(ids, [5, 1, 7, 3, 9].map(withdrawal_id));
     assert!(page.is_sorted_by_key(|details| Reverse(details.created_at)));

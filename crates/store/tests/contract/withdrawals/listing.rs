@@ -1,6 +1,6 @@
 use grid_batch_withdrawals::{
     NonceOutcome, Reward, RewardId, Withdrawal, WithdrawalFilter, WithdrawalId, WithdrawalKind,
-    WithdrawalState, WithdrawalStore,
+    WithdrawalState, WithdrawalStore, WithdrawalTexts,
 };
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, withdrawal, withdrawal_id};
@@ -10,10 +10,12 @@ on_both! {
     pages_start_with_the_newest,
     list_entries_match_the_details,
     filters_can_be_combined,
+    parts_of_texts_are_found,
+    page_examines_a_limited_number_of_withdrawals,
 }
 
 fn listed(store: &TestStore, filter: &WithdrawalFilter) -> Vec<WithdrawalId> {
-    let page = store.withdrawals(filter, None, 100).unwrap();
+    let page = store.withdrawals(filter, None, 100).unwrap().withdrawals;
     page.into_iter().map(|details| details.withdrawal.id).collect()
 }
 
@@ -26,7 +28,7 @@ fn pages_start_with_the_newest(db: &Database) {
     let mut pages: Vec<Vec<WithdrawalId>> = Vec::new();
     loop {
         let before = pages.last().and_then(|page| page.last());
-        let page = store.withdrawals(&WithdrawalFilter::default(), before, 2).unwrap();
+        let page = store.withdrawals(&WithdrawalFilter::default(), before, 2).unwrap().withdrawals;
         if page.is_empty() {
             break;
         }
@@ -37,7 +39,9 @@ fn pages_start_with_the_newest(db: &Database) {
     let expected = [vec![3, 1], vec![5, 2], vec![4]];
     assert_eq!(pages, expected.map(|page| page.into_iter().map(withdrawal_id).collect::<Vec<_>>()));
     let unknown = withdrawal_id(999);
-    assert!(store.withdrawals(&Default::default(), Some(&unknown), 9).unwrap().is_empty());
+    assert!(
+        store.withdrawals(&Default::default(), Some(&unknown), 9).unwrap().withdrawals.is_empty()
+    );
 }
 
 fn list_entries_match_the_details(db: &Database) {
@@ -51,7 +55,7 @@ fn list_entries_match_the_details(db: &Database) {
     let mut expected = [3, 2, 1].map(|number| store.details_of(number));
     expected.iter_mut().for_each(|details| details.ahead = None);
     assert!(expected[1..].iter().all(|details| details.nonce.is_some()));
-    assert_eq!(store.withdrawals(&Default::default(), None, 9).unwrap(), expected);
+    assert_eq!(store.withdrawals(&Default::default(), None, 9).unwrap().withdrawals, expected);
 }
 
 fn filters_can_be_combined(db: &Database) {
@@ -86,8 +90,56 @@ fn filters_can_be_combined(db: &Database) {
     all = WithdrawalFilter { service_id: of_a.service_id, reward_id: of_reward.reward_id, ..all };
     all.states = [WithdrawalState::Scheduled].into();
     assert_eq!(numbers(&all), [4].map(withdrawal_id));
-    let before = store.withdrawals(&all, Some(&withdrawal_id(4)), 9).unwrap();
+    let before = store.withdrawals(&all, Some(&withdrawal_id(4)), 9).unwrap().withdrawals;
     assert!(before.is_empty());
     all.beneficiary = Some("0xmember3".to_owned());
     assert!(numbers(&all).is_empty());
+}
+
+fn containing(contains: WithdrawalTexts) -> WithdrawalFilter {
+    WithdrawalFilter { contains, ..WithdrawalFilter::default() }
+}
+
+fn parts_of_texts_are_found(db: &Database) {
+    let store = db.open();
+    let mut all = [1, 2, 3].map(|number| withdrawal("a::eip155:1:0xAb", number));
+    all[0].pool = "0xPool12".to_owned();
+    all[1].service_id = service("a::eip155:1:0xcd");
+    all[2].idempotency_key = Some("Invoice 17".to_owned());
+    store.schedule_all(&all);
+    let part = |text: &str| Some(text.to_owned());
+    let none = WithdrawalTexts::default;
+    let cases = [
+        (none(), vec![3, 2, 1]),
+        (WithdrawalTexts { pool: part("0xpOOL12"), ..none() }, vec![1]),
+        (WithdrawalTexts { service_id: part("0xAB"), ..none() }, vec![3, 1]),
+        (WithdrawalTexts { beneficiary: part("MEMBER2"), ..none() }, vec![2]),
+        (WithdrawalTexts { idempotency_key: part("voice"), ..none() }, vec![3]),
+        (WithdrawalTexts { idempotency_key: part("invoice"), ..none() }, vec![]),
+        (WithdrawalTexts { service_id: part("ab"), beneficiary: part("2"), ..none() }, vec![]),
+        (WithdrawalTexts { label: part(""), ..none() }, vec![]),
+    ];
+    for (contains, expected) in cases {
+        let found = listed(&store, &containing(contains.clone()));
+        assert_eq!(found, Vec::from_iter(expected.into_iter().map(withdrawal_id)), "{contains:?}");
+    }
+    let of_a = WithdrawalTexts { service_id: part("0xab"), ..none() };
+    let first = store.withdrawals(&containing(of_a.clone()), None, 1).unwrap();
+    assert_eq!((first.withdrawals.len(), first.next), (1, Some(withdrawal_id(3))));
+    let last = store.withdrawals(&containing(of_a), first.next.as_ref(), 1).unwrap();
+    assert_eq!(last.withdrawals[0].withdrawal.id, withdrawal_id(1));
+    assert_eq!(last.next, None);
+}
+
+fn page_examines_a_limited_number_of_withdrawals(db: &Database) {
+    let store = db.open();
+    let mut all: Vec<Withdrawal> = (1..=5_600).map(|number| withdrawal("a", number)).collect();
+    all[0].idempotency_key = Some("the oldest".to_owned());
+    store.schedule_all(&all);
+    let oldest = WithdrawalTexts { idempotency_key: Some("old".into()), ..Default::default() };
+    let filter = containing(oldest);
+    let first = store.withdrawals(&filter, None, 10).unwrap();
+    assert_eq!(first.withdrawals, []);
+    let rest = store.withdrawals(&filter, first.next.as_ref(), 10).unwrap();
+    assert_eq!((first.next.is_some(), rest.withdrawals.len(), rest.next), (true, 1, None));
 }

@@ -46,12 +46,12 @@ const REQUESTS: [(&str, Request); 6] = [
         let states = [WithdrawalState::Held, WithdrawalState::Scheduled].into();
         let filter = WithdrawalFilter { states, ..WithdrawalFilter::default() };
         let before = withdrawal_id(last - 50);
-        assert_eq!(store.withdrawals(&filter, Some(&before), 10).unwrap().len(), 10);
+        assert_eq!(store.withdrawals(&filter, Some(&before), 10).unwrap().withdrawals.len(), 10);
     }),
 ];
 
 fn expect_page(store: &TestStore, filter: &WithdrawalFilter, length: usize) {
-    assert_eq!(store.withdrawals(filter, None, 10).unwrap().len(), length);
+    assert_eq!(store.withdrawals(filter, None, 10).unwrap().withdrawals.len(), length);
 }
 
 fn reads_do_not_grow_with_the_backlog(db: &Database) {

@@ -52,7 +52,7 @@ fn state(store: &TestStore, number: u128) -> WithdrawalState {
     let details = store.details_of(number);
     let state = WithdrawalState::of(&details);
     let filter = WithdrawalFilter { states: [state].into(), ..Default::default() };
-    let listed = store.withdrawals(&filter, None, 9).unwrap();
+    let listed = store.withdrawals(&filter, None, 9).unwrap().withdrawals;
     assert!(listed.iter().any(|it| it.withdrawal.id == withdrawal_id(number)), "{state}");
     state
 }
@@ -172,7 +172,7 @@ fn withdrawals_are_found_by_their_idempotency_key(db: &Database) {
     store.schedule_all(&[keyed(1, Some("invoice 17")), keyed(2, None), keyed(3, Some("invoice"))]);
     let idempotency_key = Some("invoice 17".to_owned());
     let filter = WithdrawalFilter { idempotency_key, ..Default::default() };
-    let found = store.withdrawals(&filter, None, 9).unwrap();
+    let found = store.withdrawals(&filter, None, 9).unwrap().withdrawals;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].withdrawal, keyed(1, Some("invoice 17")));
 }

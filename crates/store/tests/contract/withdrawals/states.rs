@@ -17,7 +17,7 @@ on_both! {
 }
 
 fn listed(store: &TestStore, filter: &WithdrawalFilter) -> Vec<WithdrawalId> {
-    let page = store.withdrawals(filter, None, 100).unwrap();
+    let page = store.withdrawals(filter, None, 100).unwrap().withdrawals;
     page.into_iter().map(|details| details.withdrawal.id).collect()
 }
 
@@ -65,7 +65,7 @@ fn one_in_each_state(store: &TestStore) -> [(WithdrawalState, Vec<u128>); 9] {
 fn each_state_lists_its_withdrawals(db: &Database) {
     let store = db.open();
     for (state, numbers) in one_in_each_state(&store) {
-        let page = store.withdrawals(&in_states(&[state]), None, 100).unwrap();
+        let page = store.withdrawals(&in_states(&[state]), None, 100).unwrap().withdrawals;
         assert!(page.iter().all(|details| WithdrawalState::of(details) == state), "{state}");
         let ids: Vec<_> = page.into_iter().map(|details| details.withdrawal.id).collect();
         assert_eq!(ids, Vec::from_iter(numbers.into_iter().map(withdrawal_id)), "{state}");
@@ -103,7 +103,7 @@ fn states_combine_with_other_filters_and_pages(db: &Database) {
     };
     let page = |before: Option<u128>| {
         let before = before.map(withdrawal_id);
-        let page = store.withdrawals(&even, before.as_ref(), 2).unwrap();
+        let page = store.withdrawals(&even, before.as_ref(), 2).unwrap().withdrawals;
         Vec::from_iter(page.into_iter().map(|details| details.withdrawal.id))
     };
     assert_eq!(page(None), [6, 4].map(withdrawal_id));

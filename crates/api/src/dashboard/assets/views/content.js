@@ -2,7 +2,7 @@
 
 import { element, facts, number } from "../dom.js";
 
-/** A payload is shown as text if all of it is printable, and otherwise as bytes. */
+/** A payload is shown as text if all of it is printable. */
 const PRINTABLE = /^[\t\n\r\u0020-\u007e\u00a0-\uffff]*$/;
 
 export function contentOf(content) {
@@ -42,11 +42,17 @@ function addresses(list) {
 function payload(it) {
   const bytes = Uint8Array.from(atob(it.payload), (character) => character.charCodeAt(0));
   const more = it.payload_size > bytes.length ? `, the first ${number(bytes.length)} of ${number(it.payload_size)} bytes` : "";
-  const text = asText(bytes);
-  const shown = text === null ? asBytes(bytes) : text;
   if (bytes.length === 0) return "empty";
-  return element("div", {}, element("span", { class: "muted" }, text === null ? `bytes${more}` : `text${more}`),
+  const [form, shown] = shownPayload(it, bytes);
+  return element("div", {}, element("span", { class: "muted" }, `${form}${more}`),
     element("pre", { tabindex: "0", "aria-label": "Payload" }, shown));
+}
+
+/** What its bytes are, and how they are shown. */
+function shownPayload(it, bytes) {
+  const text = asText(bytes);
+  if (text !== null) return ["text", text];
+  return it.payload_json ? ["CBOR, as JSON", JSON.stringify(it.payload_json, null, 2)] : ["bytes", asBytes(bytes)];
 }
 
 function asText(bytes) {

@@ -20,7 +20,7 @@ export function find({ main, parameters }) {
     const nothing = [batch, services, labelled, failed, queued, nodes].every((list) => list.length === 0);
     replace(main,
       element("h1", {}, `Found for “${text}”`),
-      nothing && element("p", { class: "muted" }, "Nothing. Ids of batches are found by their first 8 characters; labels and errors only among the latest 5,000 batches."),
+      nothing && element("p", { class: "muted" }, "Nothing. Ids of batches are found by their first 8 characters; parts of labels, errors, addresses and keys only among the latest 5,000."),
       section("Batches", batch, batchTable(batch, "")),
       section("Services", services, table("Services", [{ name: "Service", cell: (it) => serviceLink(it.service_id) }, { name: "Open", number: true, cell: (it) => it.open }], services.slice(0, 4 * MOST), "")),
       section("Withdrawals and transactions", queued, table("Withdrawals and transactions", [
@@ -62,17 +62,25 @@ async function servicesOf(text) {
   return (await all("/v1/services", { idle: "true" })).filter((it) => contains(text, it.service_id));
 }
 
-/** By id, key, address or account. */
+/** By id, and by parts of keys, labels, addresses and names of accounts. A whole address or key has an index. */
 async function queuedOf(text) {
+  const isAddress = /^0x[0-9a-f]{40}$/i.test(text);
+  const addresses = (...names) => names.map((name) => ({ [isAddress ? name : `${name}_contains`]: text }));
+  const keys = [{ idempotency_key: text }, { idempotency_key_contains: text }];
   const of = async (view, path, filters) => {
-    const lists = filters.map((name) => found(() => get(path, { [name]: text, limit: MOST })));
-    const one = found(() => get(`${path}/${encodeURIComponent(text)}`));
-    const rows = [...(await one), ...(await Promise.all(lists)).flat().flatMap((page) => page.data)];
+    const lists = filters.map((filter) => found(() => get(path, { ...filter, limit: MOST })));
+    const one = /^[0-9a-f]{32,}$/i.test(text) ? await found(() => get(`${path}/${encodeURIComponent(text)}`)) : [];
+    const rows = [...one, ...(await Promise.all(lists)).flat().flatMap((page) => page.data)];
     return [...new Map(rows.map((row) => [row.id, { ...row, view }])).values()];
   };
+  const accounts = async () => {
+    const admins = (await getIfAllowed("/v1/gas-admins"))?.data ?? [];
+    return admins.filter((it) => contains(text, it.name)).map((it) => ({ account: it.name }));
+  };
   const lists = [
-    serves("withdrawals") ? of("withdrawals", "/withdrawals", ["beneficiary", "idempotency_key"]) : [],
-    serves("transactions") ? of("transactions", "/v1/transactions", ["to", "account", "idempotency_key"]) : [],
+    serves("withdrawals") ? of("withdrawals", "/withdrawals", [...addresses("beneficiary", "pool"), ...keys]) : [],
+    serves("transactions") ? of("transactions", "/v1/transactions",
+      [...addresses("to"), ...(await accounts()), { account_contains: text }, { label_contains: text }, ...keys]) : [],
   ];
   return (await Promise.all(lists)).flat();
 }

@@ -1,7 +1,7 @@
 // Withdrawals and other transactions on an EVM chain: what the gas admins have, lists with filters, and one with what it waits for,
 // its result, and what can be done.
 
-import { ago, batchLink, element, facts, link, number, replace, serviceLink, state, table } from "../dom.js";
+import { ago, batchLink, contains, element, facts, link, number, replace, serviceLink, state, table } from "../dom.js";
 import { Problem, get, path } from "../server.js";
 import { actionButton, buttonRow, isAbout } from "../verbs.js";
 import { coins } from "../coins.js";
@@ -20,7 +20,7 @@ const WITHDRAWALS = {
   title: "Withdrawals",
   notServed: "This server makes no withdrawals: it has no pools on an EVM chain.",
   states: [...OPEN_STATES, "withdrawn", "failed"],
-  filters: { pool: "Pool", beneficiary: "Beneficiary", idempotency_key: "Idempotency key" },
+  filters: { pool: "Pool contains", beneficiary: "Beneficiary contains", idempotency_key: "Idempotency key contains" },
   gas: (admins) => [element("h2", {}, "Gas price and caps"), pools(admins), element("h2", {}, "Gas admins"), gasAdmins(admins)],
   columns: [
     { name: "Amount", number: true, cell: (it) => grouped(it.amount) },
@@ -45,7 +45,7 @@ const TRANSACTIONS = {
   title: "Transactions",
   notServed: "This server sends no transactions: it has no accounts on an EVM chain.",
   states: [...OPEN_STATES, "executed", "failed"],
-  filters: { account: "Account", to: "To", idempotency_key: "Idempotency key" },
+  filters: { account: "Account contains", to: "To contains", label: "Label contains", idempotency_key: "Idempotency key contains" },
   gas: (admins) => [element("h2", {}, "Accounts"), gasAdmins(admins)],
   columns: [
     { name: "To", cell: (it) => it.to ? short(it.to) : "a new contract" },
@@ -85,19 +85,30 @@ function listOf(kind) {
       list);
     const load = async () => {
       const admins = await read("/v1/gas-admins");
-      const page = admins && await read(kind.path, { ...given, before, limit: SHOWN });
+      const page = admins && await read(kind.path, { ...filterOf(given, admins.data), before, limit: SHOWN });
       if (!page) {
         replace(main, element("h1", {}, kind.title), element("p", { class: "muted" }, kind.notServed));
         return;
       }
       replace(gas, kind.gas(admins.data));
       replace(list, page.refused ? element("p", { class: "notice bad", role: "alert" }, page.refused) : [
-        tableOf(kind, page.data),
-        pageLinks(kind.view, kind.view, given, "before", before, page.paging.next && page.data.at(-1)?.id),
+        tableOf(kind, page),
+        pageLinks(kind.view, kind.view, given, "before", before, page.next),
       ]);
     };
     return { main, load };
   };
+}
+
+/** What the server is asked for. A whole address has an index; the name of an account is no part of its service. */
+function filterOf({ state, ...texts }, admins) {
+  const isWhole = (name, text) => name !== "idempotency_key" && name !== "label" && /^0x[0-9a-f]{40}$/i.test(text);
+  const named = texts.account ? admins.filter((it) => contains(texts.account, it.name)) : [];
+  const filter = ([name, text]) => {
+    if (name === "account" && named.length === 1) return [name, named[0].name];
+    return [isWhole(name, text) ? name : `${name}_contains`, text];
+  };
+  return { state, ...Object.fromEntries(Object.entries(texts).map(filter)) };
 }
 
 /** `null`: it is not served here. A filter that the server refuses is explained beside the form. */
@@ -112,7 +123,7 @@ async function read(path, parameters) {
   }
 }
 
-function tableOf(kind, rows) {
+function tableOf(kind, page) {
   return table(kind.title, [
     { name: kind.name[0].toUpperCase() + kind.name.slice(1), cell: (it) => link(it.id.slice(0, 12), kind.view, it.id) },
     { name: "State", cell: (it) => state(it.state) },
@@ -120,7 +131,7 @@ function tableOf(kind, rows) {
     { name: "Scheduled", cell: (it) => ago(it.created_at) },
     { name: "Block", number: true, cell: (it) => kind.mined(it) ? number(kind.mined(it).block) : "" },
     { name: "Why it waits or failed", text: true, cell: (it) => it.correction ?? it.fail_reason ?? it.waits_for ?? "" },
-  ], rows, `There are no such ${kind.view}.`);
+  ], page.data, page.next ? `None of the ${kind.view} examined so far matches.` : `There are no such ${kind.view}.`);
 }
 
 function detailsOf(kind) {

@@ -15,6 +15,11 @@ function selected(list, all) {
   return list.length > 0 ? list.map((name) => name.replaceAll("_", " ")).join(", ") : all;
 }
 
+/** How many events wait: all of them, or as many as are counted. */
+function waiting(it) {
+  return it.more_waiting ? `at least ${number(it.waiting)}` : number(it.waiting);
+}
+
 export function webhooks({ main }) {
   const load = async () => {
     const read = await get("/v1/webhooks");
@@ -25,6 +30,7 @@ export function webhooks({ main }) {
         { name: "State", cell: stateOf },
         { name: "Events", cell: (it) => selected(it.kinds, "all") },
         { name: "Services", cell: (it) => selected(it.services, "all") },
+        { name: "Waiting", number: true, cell: waiting },
         { name: "Failed tries of the next event", number: true, cell: (it) => number(it.attempts) },
         { name: "Given up", number: true, cell: (it) => number(it.failed) },
         { name: "Last error", text: true, cell: (it) => it.last_error ?? "" },
@@ -46,6 +52,7 @@ export function webhook({ main, id, parameters, refresh }) {
         ["Events", selected(it.kinds, "all")],
         ["Services", selected(it.services, "all")],
         ["Created", ago(it.created_at)],
+        ["Events that wait", waiting(it)],
         ["Failed tries of the next event", it.attempts > 0 && number(it.attempts)],
         ["Next try", it.next_try_at],
         ["Last error", it.last_error],
