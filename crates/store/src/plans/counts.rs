@@ -93,10 +93,12 @@ fn group_runs_few_statements_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/counts.db", dir.path().display()).parse().unwrap();
     let counted = statements_of_a_group(&url);
+    // 100 rows are passed in chunks of 32, 32, 32, 3 and 1.
+    let chunks = 5;
     // Events need one statement for the group and those for its rows.
-    let events = 1 + 7;
+    let events = 1 + chunks;
     // A round is counted, because the count is stored beside the file.
-    let others = [6 * 7 + 100, 2 * 7 + 1, 100 + 7, 7, 100 + 2 * 7];
+    let others = [6 * chunks + 100, 2 * chunks + 1, 100 + chunks, chunks, 100 + 2 * chunks];
     let [intake, round, outcomes, polls, ends] = others;
     let with_events = [intake + events, round + events, outcomes + events, polls, ends + events];
     assert_eq!(counted, with_events);
