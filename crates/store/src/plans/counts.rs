@@ -86,14 +86,13 @@ fn group_runs_few_statements_on_postgres() {
     assert_eq!(counted, [8, 3, 4, 1, 5]);
 }
 
-/// A hundred rows are three chunks of 32 and four of one, so seven runs. A statement that is not run in chunks runs a
-/// hundred times.
+/// A hundred rows are chunks of 32, 32, 32, 3 and 1, so five runs. A statement that is not run in chunks runs a hundred
+/// times.
 #[test]
 fn group_runs_few_statements_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/counts.db", dir.path().display()).parse().unwrap();
     let counted = statements_of_a_group(&url);
-    // 100 rows are passed in chunks of 32, 32, 32, 3 and 1.
     let chunks = 5;
     // Events need one statement for the group and those for its rows.
     let events = 1 + chunks;
