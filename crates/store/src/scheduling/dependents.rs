@@ -21,6 +21,8 @@ pub(crate) struct Dependents {
     pub(crate) waiting: Vec<(i64, Positioned)>,
     /// Whether there may be more.
     pub(crate) more: bool,
+    /// The services with such batches in lanes.
+    pub(crate) in_lanes: BTreeSet<ServiceId>,
 }
 
 /// Up to `count` waiting batches that wait for these, in the order of their positions for each, and all such batches in
@@ -43,9 +45,11 @@ pub(crate) fn find_dependents(
     let mut rows: Vec<DependentRow> = connection.load(&statement)?;
     let more = rows.len() >= count;
     rows.truncate(count);
-    rows.extend(find_in_lanes(connection, services, blockers)?);
+    let in_lanes = find_in_lanes(connection, services, blockers)?;
+    let services = in_lanes.iter().map(|row| service_id(&row.service_id)).collect::<Result<_, _>>()?;
+    rows.extend(in_lanes);
     let waiting = rows.iter().map(DependentRow::read).collect::<Result<_, _>>()?;
-    Ok(Dependents { waiting, more })
+    Ok(Dependents { waiting, more, in_lanes: services })
 }
 
 /// Up to `count` batches that wait for this one, after a position and batch.
