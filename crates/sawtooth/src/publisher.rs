@@ -5,13 +5,13 @@ use std::{sync::Mutex, time::Duration};
 use grid_batch_core::queue::ListSize;
 use grid_batch_core::{BatchError, BatchResult, MonotonicTime};
 use grid_batch_support::lock;
-use log::{info, warn};
-use serde::Deserialize;
+use log::{debug, info};
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{Sawtooth, api_error::error_message};
 
 /// How often a node is asked while lists are not allowed.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// What is known about the publisher.
 #[derive(Debug)]
@@ -32,22 +32,20 @@ impl Publisher {
     }
 
     fn record(&self, answer: Result<bool, BatchError>, now: MonotonicTime) -> bool {
-        let is_alone = answer == Ok(true);
         let mut asked = lock(&self.asked);
         asked.at = Some(now);
-        match (answer, asked.is_alone) {
-            (Err(error), _) => warn!(
-                error:%; "cannot ask the node for its peers; conflicting batches are sent one after the other"
-            ),
-            (Ok(true), Some(false)) => info!(
-                "the node has no peers any more; conflicting batches are sent in lists"
-            ),
-            (Ok(false), Some(true) | None) => warn!(
-                "the node has peers, which may publish; conflicting batches are sent one after the other"
-            ),
+        match (&answer, asked.is_alone) {
+            (Err(error), _) => debug!(error:%; "cannot ask the node for its peers"),
+            (Ok(true), Some(false)) => {
+                info!("the node has no peers any more; conflicting batches are sent in lists");
+            }
+            (Ok(false), Some(true) | None) => {
+                info!("the node has peers; conflicting batches are sent one after the other");
+            }
             _ => {}
         }
-        asked.is_alone = Some(is_alone);
+        asked.is_alone = answer.ok();
+        let is_alone = asked.is_alone == Some(true);
         self.lists.set_open(is_alone);
         is_alone
     }
@@ -85,5 +83,5 @@ impl Sawtooth {
 
 #[derive(Deserialize)]
 struct Peers {
-    data: Vec<String>,
+    data: Vec<IgnoredAny>,
 }
