@@ -50,7 +50,8 @@ impl Sawtooth {
         list: &[Submission<ServiceId>],
     ) -> Vec<SubmissionAnswer> {
         let Some(first) = list.first() else { return Vec::new() };
-        let ready = if self.publishes_alone(url).await { self.prepare_list(url, list).await } else { 0 };
+        let ready =
+            if self.publishes_alone(url).await { self.prepare_list(url, list).await } else { 0 };
         if ready < 2 {
             return vec![self.post(url, first).await];
         }
@@ -81,8 +82,9 @@ impl Sawtooth {
             return 0;
         }
         let Ok(statuses) = self.ask_all(url, &ids).await else { return 0 };
-        let is_new =
-            |status: &&LedgerStatus| matches!(status, LedgerStatus::NotReported | LedgerStatus::Invalid);
+        let is_new = |status: &&LedgerStatus| {
+            matches!(status, LedgerStatus::NotReported | LedgerStatus::Invalid)
+        };
         let ready = statuses.iter().take_while(is_new).count();
         ids.iter().take(ready).for_each(|id| self.before_post.set_posted(url, id, true));
         ready

@@ -110,7 +110,8 @@ impl<S: ScopeId> SubmissionCommand<S> {
         let answer = sent.next().unwrap_or_else(missing);
         self.listed = sent.take(sendable.saturating_sub(1)).collect();
         let mut work = self.factory.table.lock();
-        for (submission, answer) in self.list.iter().zip([&answer].into_iter().chain(&self.listed)) {
+        for (submission, answer) in self.list.iter().zip([&answer].into_iter().chain(&self.listed))
+        {
             let (service_id, batch_id) = ids(submission);
             if answer.may_have_reached_node()
                 && work.was_sent_again(service_id, batch_id, attempt(submission))

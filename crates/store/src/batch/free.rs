@@ -91,11 +91,14 @@ fn free_dependents(
     } else {
         others.iter().map(|(blocker, _)| *blocker).collect()
     };
-    let own: Vec<Positioned> = own.into_iter().map(|(_, batch)| batch.clone()).collect();
+    let mut own: Vec<Positioned> = own.into_iter().map(|(_, batch)| batch.clone()).collect();
+    let with_next =
+        dependents.in_lanes.iter().map(|(_, service_id, _)| service_id.clone()).collect();
+    own.extend(dependents.in_lanes);
     let evaluation = evaluate_again(connection, scheduler, &own, locked, now)?;
     left.extend(evaluation.blockers_of_ending());
     insert_changed(connection, scheduler, left, now)?;
-    Ok(dependents.in_lanes)
+    Ok(with_next)
 }
 
 /// Finds what these batches of locked services wait for now. The caller must end those that are to end.

@@ -9,9 +9,9 @@ use grid_batch_core::queue::Strategy;
 use grid_batch_core::{ServiceId, Timestamp};
 
 use super::{
-    AttemptLog, BatchKey, lock_lanes,
+    AttemptLog, BatchKey,
     lane::{Lane, Lanes},
-    write_open,
+    lock_lanes, write_open,
 };
 use crate::{
     scheduling::{Positioned, find_declared},
@@ -85,7 +85,8 @@ fn find_overtaken(
     )?;
     let open = |row: &OpenRow| Ok((row.batch_seq, service_id(&row.service_id)?, row.position));
     let open: Vec<Positioned> = rows.iter().map(open).collect::<Result<_, StoreError>>()?;
-    let (open, committed) = (find_declared(connection, &open)?, find_declared(connection, committed)?);
+    let (open, committed) =
+        (find_declared(connection, &open)?, find_declared(connection, committed)?);
     let is_overtaken = |seq: i64| {
         open.iter().filter(|batch| batch.seq == seq).any(|batch| {
             committed.iter().any(|later| {

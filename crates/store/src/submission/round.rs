@@ -188,9 +188,7 @@ fn check_lists<'a>(
 ) -> Result<(), StoreError> {
     let taken: HashSet<i64> = taken.map(|it| it.batch_seq).collect();
     let is_taken = |batch: &Candidate| taken.contains(&batch.batch_seq);
-    let is_torn = |pair: &[Candidate]| {
-        matches!(pair, [before, batch] if batch.joins_list && is_taken(before) != is_taken(batch))
-    };
+    let is_torn = |pair: &[Candidate]| matches!(pair, [before, batch] if batch.joins_list && is_taken(before) != is_taken(batch));
     if batches.windows(2).any(is_torn) {
         return Err(StoreError::corrupt("only some batches of a locked list were taken"));
     }
