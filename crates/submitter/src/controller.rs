@@ -467,6 +467,70 @@ mod tests {
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Parked, 1));
     }
 
+    /// Accepts all that it is given at once.
+    struct ListSender;
+
+    impl SubmissionSender for ListSender {
+        type Id = GlobalScopeId;
+
+        fn send<'a>(
+            &'a self,
+            _url: &'a str,
+            _submission: &'a Submission<GlobalScopeId>,
+        ) -> BoxFuture<'a, SubmissionAnswer> {
+            Box::pin(ready(answer(Outcome::Accepted, None)))
+        }
+
+        fn send_list<'a>(
+            &'a self,
+            _url: &'a str,
+            list: &'a [Submission<GlobalScopeId>],
+        ) -> BoxFuture<'a, Vec<SubmissionAnswer>> {
+            Box::pin(ready(vec![answer(Outcome::Accepted, None); list.len()]))
+        }
+    }
+
+    /// The outcomes of a list of three batches, of which this one is called back.
+    async fn outcomes_of_list(called_back: u8) -> Vec<Outcome> {
+        let clock = TokioClock::new();
+        let table = WorkTable::default();
+        let id = |number| ItemId::from_bytes([number; 64]);
+        let submission = |number| {
+            Submission::new(id(number).to_string(), GlobalScopeId, Vec::new())
+                .with_attempt_id(ATTEMPT)
+        };
+        let attempt = SubmittedBatch {
+            service_id: GlobalScopeId.service_id().clone(),
+            batch_id: id(called_back),
+            attempt_id: ATTEMPT,
+        };
+        let taken = TakenBatch::without_bytes(attempt.clone());
+        table.lock().attempt_taken(&taken, MonotonicTime::default());
+        table.lock().call_back(vec![attempt]);
+        let factory = Arc::new(CommandFactory {
+            url_resolver: Arc::new(resolver()),
+            sender: Arc::new(ListSender),
+            counters: SubmitterCounters::default(),
+            table,
+            clock: Arc::<TokioClock>::clone(&clock),
+        });
+        let list = submission(1).with_list(vec![submission(2), submission(3)]);
+        let shutdown = ShutdownDeadline::new(SECOND);
+        let (command, taken_at) = (factory.command(list), Moment::now(&*clock));
+        let controller =
+            SubmissionController::new(command, Arc::new(options()), shutdown, clock, taken_at);
+        controller.run().await.iter().map(|ended| ended.answer.outcome).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batch_that_is_called_back_ends_its_list() {
+        use Outcome::{Accepted, Parked};
+        assert_eq!(outcomes_of_list(9).await, [Accepted; 3]);
+        assert_eq!(outcomes_of_list(3).await, [Accepted, Accepted, Parked]);
+        assert_eq!(outcomes_of_list(2).await, [Accepted, Parked, Parked]);
+        assert_eq!(outcomes_of_list(1).await, [Parked; 3]);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn node_check_leaves_enough_time_or_nothing_is_sent() {
         let (sender, _) = scripted([]);

@@ -10,18 +10,12 @@ use proptest::{prelude::*, test_runner::TestRunner};
 
 use crate::{
     rounds::steps,
-    service::{Fixture, id, lanes, number},
+    service::{Fixture, lanes, number},
 };
 
 impl Fixture {
     fn conflicts(&self, one: usize, other: usize) -> bool {
         self.access[one].conflicts_with(&self.access[other])
-    }
-
-    fn state(&self, batch: usize) -> BatchState {
-        let found = self.claims().store().find(&id(batch)).unwrap();
-        let own = found.iter().find(|found| found.service_id == self.service);
-        own.unwrap().progress.state
     }
 
     /// Takes a round and checks what may be sent.
@@ -42,12 +36,12 @@ impl Fixture {
             let together = under_way.iter().find(conflicts);
             prop_assert_eq!(together, None, "{} is sent while it is under way", taken);
             let mut earlier = open.iter().map(|batch| number(batch.batch_id));
-            let left = earlier
-                .find(|it| *it < taken && self.conflicts(*it, taken) && !list.contains(it));
+            let left =
+                earlier.find(|it| *it < taken && self.conflicts(*it, taken) && !list.contains(it));
             prop_assert_eq!(left, None, "{} is sent before it", taken);
             let committed = (taken + 1..self.access.len())
                 .filter(|later| self.conflicts(*later, taken))
-                .find(|later| self.state(*later) == BatchState::Committed);
+                .find(|later| self.state(*later) == Some(BatchState::Committed));
             prop_assert_eq!(committed, None, "{} is sent after it", taken);
             prop_assert!(!joins_list || list.last().is_some_and(|last| *last < taken));
             list.push(taken);
