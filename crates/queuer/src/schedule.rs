@@ -284,7 +284,10 @@ impl<'a> Queue<'_, 'a> {
         match (&open.batch.held, open.delay(self.now)) {
             (Some(_), _) => WaitsFor::Hold,
             (None, Some(at)) => WaitsFor::Delay(at),
-            (None, None) => self.end_of_earlier(at),
+            (None, None) => match self.later_in_flight(at).last() {
+                Some(other) if !self.strategy.keeps_order() => WaitsFor::Later(other.batch),
+                _ => self.end_of_earlier(at),
+            },
         }
     }
 

@@ -250,7 +250,9 @@ proptest! {
                 Wait(WaitsFor::Lane) => prop_assert_eq!(new, (lanes as usize).saturating_sub(tried)),
                 Wait(WaitsFor::Later(other)) => {
                     let later = other.created_at.as_micros() as usize;
-                    prop_assert!(earlier.is_none() && later > at && conflicts(at, later));
+                    prop_assert!(earlier.is_none() && later > at);
+                    // It may be of a list: lost batches wait for all behind them.
+                    prop_assert!((0..later).any(|it| conflicts(it, later)));
                     prop_assert!(other.progress.state.submitted());
                 }
                 other => prop_assert_eq!(other, Wait(WaitsFor::Result)),
