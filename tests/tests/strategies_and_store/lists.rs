@@ -43,6 +43,9 @@ impl Fixture {
                 .filter(|later| self.conflicts(*later, taken))
                 .find(|later| self.state(*later) == Some(BatchState::Committed));
             prop_assert_eq!(committed, None, "{} is sent after it", taken);
+            let mut listed = list.iter().chain(joins_list.then_some(&taken));
+            let alone = listed.all(|it| list.is_empty() || !self.access[*it].writes_everything());
+            prop_assert!(alone, "a batch that writes everything is sent alone");
             prop_assert!(!joins_list || list.last().is_some_and(|last| *last < taken));
             list.push(taken);
         }

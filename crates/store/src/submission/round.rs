@@ -16,6 +16,7 @@ use crate::{
     events::{NewEvent, insert_events},
     halts::first_halt,
     restored::CountedSend,
+    scheduling::find_declared,
     sql::{
         ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
         claim_handle::micros,
@@ -373,7 +374,7 @@ fn find_candidates(
         let lanes = lanes.remove(&share.service_id).unwrap_or_default();
         let strategy = strategies[&share.service_id];
         let in_lanes: Vec<InLane> = lanes.iter().map(|lane| lane.in_lane).collect();
-        let list = list(strategy, &lanes);
+        let list = list_of_declared(connection, &lanes[..list(strategy, &lanes)])?;
         let mut next = strategy.next(&in_lanes);
         next.retain(|next| *next >= list);
         next.splice(..0, 0..list);
@@ -403,7 +404,23 @@ fn list(strategy: AnyStrategy, lanes: &[Candidate]) -> usize {
         bytes <= MOST_BYTES && !waits
     };
     let first = &lanes[..strategy.list(&in_lanes)];
-    let count = first.iter().take_while(can_be_listed).count();
+    with_conflict(first, first.iter().take_while(can_be_listed).count())
+}
+
+/// How many of these can be sent in one request by what they declare. The ledger itself reads what a batch that writes
+/// everything may write, such as settings, so the order in a block would not show in the results of others.
+fn list_of_declared(connection: &mut Connection, list: &[Candidate]) -> Result<usize, StoreError> {
+    if list.is_empty() {
+        return Ok(0);
+    }
+    let positioned = |lane: &Candidate| (lane.batch_seq, lane.service_id.clone(), lane.position);
+    let declared = find_declared(connection, &list.iter().map(positioned).collect::<Vec<_>>())?;
+    let some = declared.iter().take_while(|batch| !batch.access.writes_everything());
+    Ok(with_conflict(list, some.count()))
+}
+
+/// This many of the first, or none if none of these waits for another.
+fn with_conflict(first: &[Candidate], count: usize) -> usize {
     if first[..count].iter().any(|lane| lane.blocker_seq.is_some()) { count } else { 0 }
 }
 

@@ -21,6 +21,7 @@ on_both! {
     overtaken_batch_is_held,
     batch_that_does_not_fit_ends_the_list,
     halting_service_has_no_lists,
+    batch_that_writes_everything_is_sent_alone,
 }
 
 fn with_lists(db: &Database, addresses: &[&str]) -> TestStore {
@@ -148,4 +149,14 @@ fn halting_service_has_no_lists(db: &Database) {
     store.lists().set_open(true);
     store.add_all(&[writing(1, "aa"), writing(2, "aa")]);
     assert_eq!(lists(&store.take_up_to(9)), [[1]]);
+}
+
+/// It may change settings that the ledger reads for others.
+fn batch_that_writes_everything_is_sent_alone(db: &Database) {
+    let store = with_lists(db, &["aa", "aa", "", "aa", "aa"]);
+    for list in [&[1, 2][..], &[3], &[4, 5]] {
+        let taken = store.take_up_to(9);
+        assert_eq!(lists(&taken), [list]);
+        store.commit(&taken);
+    }
 }
