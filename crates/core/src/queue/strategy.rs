@@ -107,6 +107,11 @@ impl InLane {
         goes_first: false,
     };
 
+    /// Whether it was sent together with an earlier batch that it conflicts with, and may be at the ledger.
+    const fn is_sent_in_list(&self) -> bool {
+        self.is_blocked && self.state.submitted()
+    }
+
     /// Whether the ledger has accepted and not lost it, so that it will be applied before later ones.
     const fn is_at_ledger(&self) -> bool {
         matches!(self.state, BatchState::Pending | BatchState::Valid) && !self.is_held
@@ -219,8 +224,7 @@ impl Strategy for ByConflict {
 
     /// A lost batch is not sent again while the ledger may have a later one of its list.
     fn next(&self, lanes: &[InLane]) -> Vec<usize> {
-        let of_list = |lane: &InLane| lane.is_blocked && lane.state.submitted();
-        let first = lanes.iter().rposition(of_list).map_or(0, |last| last + 1);
+        let first = lanes.iter().rposition(InLane::is_sent_in_list).map_or(0, |last| last + 1);
         let can_be_sent = |lane: &InLane| lane.is_ready && !lane.is_blocked;
         (first..lanes.len()).filter(|at| can_be_sent(&lanes[*at])).collect()
     }
@@ -228,6 +232,9 @@ impl Strategy for ByConflict {
     /// All batches before one of the list are in it, so none that it conflicts with is anywhere else. A batch that may
     /// arrive late is sent alone.
     fn list(&self, lanes: &[InLane]) -> usize {
+        if lanes.iter().any(InLane::is_sent_in_list) {
+            return 0;
+        }
         let can_be_listed = |lane: &&InLane| lane.is_ready && !lane.may_arrive_late;
         let first = lanes.iter().take(self.list).take_while(can_be_listed).count();
         if lanes[..first].iter().any(|lane| lane.is_blocked) { first } else { 0 }
@@ -378,6 +385,7 @@ mod tests {
         let blocked = |state| InLane { is_blocked: true, ..lane(state) };
         assert_eq!(LISTS.next(&[lane(Absent), blocked(Pending), lane(New)]), [2]);
         assert_eq!(LISTS.next(&[lane(Absent), blocked(Absent), lane(New)]), [0, 2]);
+        assert_eq!(LISTS.list(&[lane(Absent), blocked(Absent), blocked(Pending)]), 0);
     }
 
     #[test]
