@@ -162,9 +162,10 @@ fn free_step(
         let any_locked = free.len() < services.len()
             || (waiting.len(), missing.len()) != (all_waiting, all_missing);
         let own_service = BTreeSet::from([own.clone()]);
-        let in_lanes = match changed.ended {
-            true => find_dependents_in_lanes(connection, &own_service, &[changed.batch_seq])?,
-            false => Vec::new(),
+        let in_lanes = if changed.ended {
+            find_dependents_in_lanes(connection, &own_service, &[changed.batch_seq])?
+        } else {
+            Vec::new()
         };
         if any_locked && waiting.is_empty() && missing.is_empty() && in_lanes.is_empty() {
             let ready = BTreeSet::new();
