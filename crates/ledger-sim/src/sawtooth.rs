@@ -175,7 +175,7 @@ impl SimulatedLedger for SimulatedSawtooth {
             ("GET", ["state", address]) => {
                 response_or_error(self.state_at(request, address)).into()
             }
-            ("GET", ["peers"]) => self.envelope(request, serde_json::json!([])).into(),
+            ("GET", ["peers"]) => self.envelope(request, self.chain.peers().into()).into(),
             ("GET", ["status"]) => self.envelope(request, lists::status()).into(),
             ("GET", ["batches", id]) => response_or_error(self.batch(request, id)).into(),
             ("GET", ["transactions", id]) => {

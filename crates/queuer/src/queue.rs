@@ -359,7 +359,11 @@ impl<S: ScopeId, R: RoundStore> Iterator for BatchQueue<S, R> {
             }
         }
         let submission = into_submission(self.round.pop_front()?)?;
-        Some(submission.with_taken_at(self.asked_at))
+        let mut list = Vec::new();
+        while let Some(listed) = self.round.pop_front_if(|batch| batch.taken.joins_list) {
+            list.push(into_submission(listed)?.with_taken_at(self.asked_at));
+        }
+        Some(submission.with_list(list).with_taken_at(self.asked_at))
     }
 }
 

@@ -284,8 +284,19 @@ impl<'a> Queue<'_, 'a> {
         match (&open.batch.held, open.delay(self.now)) {
             (Some(_), _) => WaitsFor::Hold,
             (None, Some(at)) => WaitsFor::Delay(at),
-            (None, None) => self.end_of_earlier(at),
+            (None, None) => match self.of_list_behind(at) {
+                Some(other) if !self.strategy.keeps_order() => WaitsFor::Later(other),
+                _ => self.end_of_earlier(at),
+            },
         }
+    }
+
+    /// The last later batch that may be at the ledger although it conflicts with an earlier one.
+    fn of_list_behind(&self, at: usize) -> Option<&'a StoredBatch> {
+        let of_list = |other: &usize| {
+            self.batches[*other].is_in_flight() && matches!(self.before(*other), Before::Waits(..))
+        };
+        (at + 1..self.batches.len()).rfind(of_list).map(|other| self.batches[other].batch)
     }
 
     /// Why a batch without a lane waits.

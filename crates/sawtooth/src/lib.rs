@@ -18,6 +18,7 @@ mod options;
 mod outages;
 mod outcome;
 mod pass_through;
+mod publisher;
 mod rest_client;
 mod sawtooth;
 mod sender;

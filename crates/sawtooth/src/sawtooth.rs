@@ -11,6 +11,7 @@ use grid_batch_core::ledger::{
     CommitHistory, ForwardedRequest, ForwardedResponse, ForwardedSocket, Ledger, LedgerEventStream,
     LedgerFacts, PassThroughError, SocketMessages, Submission, SubmissionAnswer,
 };
+use grid_batch_core::queue::ListSize;
 use grid_batch_core::{
     BatchResult, Clock, GlobalScopeId, ItemId, ScopeId, ScopeIdError, ServiceId, SystemClock,
 };
@@ -23,7 +24,7 @@ use grid_batch_support::lock;
 use crate::{
     SawtoothOptions, applied_transactions::TransactionSearches, before_post::BeforePost,
     facts::facts, node_record::NodeRecord, outages::Outages, pass_through::is_read,
-    rest_client::RestClient,
+    publisher::Publisher, rest_client::RestClient,
 };
 
 /// A Sawtooth network, accessed through the REST APIs of its nodes. Clones share their observations.
@@ -42,6 +43,8 @@ pub struct Sawtooth {
     pub(crate) applied: Arc<TransactionSearches>,
     /// `None` if the ledger has one node.
     pub(crate) record: Option<Arc<NodeRecord>>,
+    /// `None` if no lists may be sent.
+    pub(crate) publisher: Option<Arc<Publisher>>,
     /// The node of the latest subscription.
     pub(crate) subscribed: Arc<Mutex<Option<String>>>,
 }
@@ -90,6 +93,7 @@ impl Sawtooth {
             before_post: Arc::new(BeforePost::new(clock.clone())),
             applied: Arc::new(TransactionSearches::new(clock)),
             record: None,
+            publisher: None,
             subscribed: Arc::default(),
         })
     }
@@ -105,6 +109,13 @@ impl Sawtooth {
     #[must_use]
     pub fn with_nodes(self, nodes: Arc<dyn StatusUrlResolver>) -> Self {
         Self { nodes, ..self }
+    }
+
+    /// Allows lists of conflicting batches while the node has no peers, and opens and closes their size accordingly. Not
+    /// for a network with several nodes.
+    #[must_use]
+    pub fn with_lists(self, lists: ListSize) -> Self {
+        Self { publisher: Some(Arc::new(Publisher::new(lists))), ..self }
     }
 
     /// Prepares the adapter for a network with these nodes. A batch is sent only to a node that has applied the batches
@@ -139,6 +150,14 @@ impl Ledger for Sawtooth {
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         Box::pin(self.post(node, submission))
+    }
+
+    fn send_list<'a>(
+        &'a self,
+        node: &'a str,
+        list: &'a [Submission<ServiceId>],
+    ) -> BoxFuture<'a, Vec<SubmissionAnswer>> {
+        Box::pin(self.post_list(node, list))
     }
 
     fn statuses<'a>(

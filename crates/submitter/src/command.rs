@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use grid_batch_core::batches::{Deadline, TimeLeft};
 use grid_batch_core::ledger::{Outcome, Submission, SubmissionAnswer, SubmissionOutcome};
@@ -21,7 +21,10 @@ pub(crate) struct CommandFactory<S: ScopeId> {
 impl<S: ScopeId> CommandFactory<S> {
     pub(crate) fn command(self: &Arc<Self>, submission: Submission<S>) -> SubmissionCommand<S> {
         let factory = Arc::clone(self);
-        SubmissionCommand { factory, submission, attempts: 0, is_sent: false }
+        let mut list = vec![submission];
+        let rest = list[0].take_list();
+        list.extend(rest);
+        SubmissionCommand { factory, list, listed: Vec::new(), attempts: 0, is_sent: false }
     }
 }
 
@@ -31,10 +34,13 @@ impl<S: ScopeId> fmt::Debug for CommandFactory<S> {
     }
 }
 
-/// Sends one batch each time it is executed, and counts the attempts.
+/// Sends one batch, or several in one request, each time it is executed, and counts the attempts.
 pub(crate) struct SubmissionCommand<S: ScopeId> {
     factory: Arc<CommandFactory<S>>,
-    submission: Submission<S>,
+    /// At least one. Checks and the address are those of the first.
+    list: Vec<Submission<S>>,
+    /// The answers to those behind the first that were sent with it.
+    listed: Vec<SubmissionAnswer>,
     attempts: u16,
     /// A node may have received the batch.
     is_sent: bool,
@@ -93,48 +99,70 @@ impl<S: ScopeId> SubmissionCommand<S> {
         url: &str,
         abort: impl Future<Output = &'static str>,
     ) -> SubmissionAnswer {
-        let answer = tokio::select! {
+        let sendable = self.sendable();
+        let sent = tokio::select! {
             biased;
-            answer = self.send(url) => answer,
-            reason = abort => error_answer(Outcome::Ambiguous, reason),
+            answers = self.send(url, &self.list[..sendable]) => answers,
+            reason = abort => vec![error_answer(Outcome::Ambiguous, reason); sendable],
         };
-        if answer.may_have_reached_node() {
-            self.is_sent = true;
-            let (service_id, batch_id) = self.ids();
-            let mut work = self.factory.table.lock();
-            if work.was_sent_again(service_id, batch_id, self.attempt()) {
+        let mut sent = sent.into_iter();
+        let missing = || error_answer(Outcome::Ambiguous, "the sender gave no answer");
+        let answer = sent.next().unwrap_or_else(missing);
+        self.listed = sent.take(sendable.saturating_sub(1)).collect();
+        let mut work = self.factory.table.lock();
+        for (submission, answer) in self.list.iter().zip([&answer].into_iter().chain(&self.listed))
+        {
+            let (service_id, batch_id) = ids(submission);
+            if answer.may_have_reached_node()
+                && work.was_sent_again(service_id, batch_id, attempt(submission))
+            {
                 self.factory.counters.count_sent_again();
             }
         }
+        drop(work);
+        self.is_sent |= answer.may_have_reached_node();
         self.report(url, answer.outcome);
         answer
     }
 
-    /// Whether the batch may be sent now: it was not called back. From then on, it counts as sent.
+    /// Whether the first batch may be sent now: it was not called back. From then on, it counts as sent.
     pub(crate) fn may_send(&self) -> bool {
-        let (service_id, batch_id) = self.ids();
-        let attempt_id = self.submission.attempt_id();
-        let mut work = self.factory.table.lock();
-        attempt_id.is_none_or(|attempt_id| work.may_send(service_id, batch_id, attempt_id))
+        self.may_send_one(self.first())
     }
 
-    /// The outcome of the submission, whose last attempt had this answer.
-    pub(crate) fn into_outcome(self, answer: SubmissionAnswer) -> SubmissionOutcome<S> {
+    fn may_send_one(&self, submission: &Submission<S>) -> bool {
+        let (service_id, batch_id) = ids(submission);
+        let mut work = self.factory.table.lock();
+        let may_send = |attempt_id| work.may_send(service_id, batch_id, attempt_id);
+        submission.attempt_id().is_none_or(may_send)
+    }
+
+    /// How many of the first batches may be sent, if the first may. One that was called back ends the list.
+    fn sendable(&self) -> usize {
+        1 + self.list.iter().skip(1).take_while(|submission| self.may_send_one(submission)).count()
+    }
+
+    /// The outcome of each batch, if the last attempt of the first had this answer.
+    pub(crate) fn into_outcomes(self, answer: SubmissionAnswer) -> Vec<SubmissionOutcome<S>> {
         if !self.is_sent {
-            let ((service_id, batch_id), now) = (self.ids(), self.factory.clock.monotonic());
+            let ((service_id, batch_id), now) = (ids(self.first()), self.factory.clock.monotonic());
             let mut work = self.factory.table.lock();
-            work.record_unsent(service_id, batch_id, self.attempt(), now);
+            work.record_unsent(service_id, batch_id, attempt(self.first()), now);
         }
-        let attempt_id = self.submission.attempt_id();
-        let deadline = self.submission.deadline();
-        let (batch_header, scope_id, _) = self.submission.into_parts();
-        let attempts = self.attempts;
-        SubmissionOutcome { batch_header, scope_id, attempt_id, deadline, attempts, answer }
+        let mut answers = [answer].into_iter().chain(self.listed);
+        let outcome = |submission: Submission<S>| {
+            let answer = answers.next().unwrap_or_else(not_sent_with_first);
+            let (attempt_id, deadline) = (submission.attempt_id(), submission.deadline());
+            let (batch_header, scope_id, _) = submission.into_parts();
+            let attempts = self.attempts;
+            SubmissionOutcome { batch_header, scope_id, attempt_id, deadline, attempts, answer }
+        };
+        self.list.into_iter().map(outcome).collect()
     }
 
     /// The address that the resolver names now, or an answer instead of one.
     pub(crate) fn url(&self) -> Result<String, SubmissionAnswer> {
-        let url = catch_panic(|| self.factory.url_resolver.url(self.submission.scope_id()));
+        let url = catch_panic(|| self.factory.url_resolver.url(self.first().scope_id()));
         let url = url.map_err(|panic| {
             self.count_panic("the URL resolver", &panic);
             error_answer(Outcome::NotSent, format!("the URL resolver panicked: {panic}"))
@@ -151,7 +179,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
 
     async fn check_node(&self, url: &str) -> Result<(), String> {
         let sender = &self.factory.sender;
-        self.caught("the node check", || sender.check_node(url, &self.submission)).await
+        self.caught("the node check", || sender.check_node(url, self.first())).await
     }
 
     /// The result of a check; a panic of `part` is an error.
@@ -173,7 +201,7 @@ impl<S: ScopeId> SubmissionCommand<S> {
     /// The answer in place of the ledger's if the deadline of the batch has passed there. The error is why the batch
     /// is not sent before.
     async fn check_deadline(&self, url: &str) -> Result<Option<SubmissionAnswer>, String> {
-        let Some(deadline) = self.submission.deadline() else { return Ok(None) };
+        let Some(deadline) = self.first().deadline() else { return Ok(None) };
         let asked = match catch_panic(|| self.factory.sender.position(url)) {
             Ok(asking) => catch_panic_async(asking).await,
             Err(panic) => Err(panic),
@@ -196,32 +224,36 @@ impl<S: ScopeId> SubmissionCommand<S> {
         }
     }
 
-    /// The service and the batch, as in the table.
-    fn ids(&self) -> (&str, &str) {
-        let service_id = self.submission.scope_id().service_id();
-        (service_id.as_str(), self.submission.batch_header())
+    fn first(&self) -> &Submission<S> {
+        &self.list[0]
     }
 
-    /// The number of the attempt in the store.
-    fn attempt(&self) -> u32 {
-        self.submission.attempt_id().map_or(1, |attempt_id| attempt_id.attempt)
-    }
-
-    async fn send(&self, url: &str) -> SubmissionAnswer {
-        let sent = match catch_panic(|| self.factory.sender.send(url, &self.submission)) {
+    async fn send(&self, url: &str, list: &[Submission<S>]) -> Vec<SubmissionAnswer> {
+        let sending = || match list {
+            [one] => {
+                let sending = self.factory.sender.send(url, one);
+                Box::pin(async { vec![sending.await] })
+            }
+            list => self.factory.sender.send_list(url, list),
+        };
+        let sent = match catch_panic(sending) {
             Ok(sending) => catch_panic_async(sending).await,
             Err(panic) => Err(panic),
         };
-        let mut answer = sent.unwrap_or_else(|panic| {
+        let answers = sent.unwrap_or_else(|panic| {
             self.count_panic("the sender", &panic);
-            error_answer(Outcome::Ambiguous, format!("the sender panicked: {panic}"))
+            let answer = error_answer(Outcome::Ambiguous, format!("the sender panicked: {panic}"));
+            vec![answer; list.len()]
         });
-        answer.message = answer.message.map(|text| redact_userinfo(&text).into_owned());
-        with_node(url, answer)
+        let readable = |mut answer: SubmissionAnswer| {
+            answer.message = answer.message.map(|text| redact_userinfo(&text).into_owned());
+            with_node(url, answer)
+        };
+        answers.into_iter().map(readable).collect()
     }
 
     fn report(&self, url: &str, outcome: Outcome) {
-        let (resolver, batch_header) = (&self.factory.url_resolver, self.submission.batch_header());
+        let (resolver, batch_header) = (&self.factory.url_resolver, self.first().batch_header());
         if let Err(panic) = catch_panic(|| resolver.report(batch_header, url, outcome)) {
             self.count_panic("the URL resolver", &panic);
         }
@@ -229,8 +261,25 @@ impl<S: ScopeId> SubmissionCommand<S> {
 
     fn count_panic(&self, part: &str, panic: &Panic) {
         self.factory.counters.count_panic();
-        error!(batch_id = self.submission.batch_header(), error = panic.message(); "{part} panicked");
+        error!(batch_id = self.first().batch_header(), error = panic.message(); "{part} panicked");
     }
+}
+
+/// The service and the batch, as in the table.
+fn ids<S: ScopeId>(submission: &Submission<S>) -> (&str, &str) {
+    (submission.scope_id().service_id().as_str(), submission.batch_header())
+}
+
+/// The number of the attempt in the store.
+fn attempt<S: ScopeId>(submission: &Submission<S>) -> u32 {
+    submission.attempt_id().map_or(1, |attempt_id| attempt_id.attempt)
+}
+
+/// The answer for a batch of a list of which only earlier ones were sent, if any. That is no failure.
+fn not_sent_with_first() -> SubmissionAnswer {
+    let reason = "not sent in one request with the batch before it";
+    let retry_after = Some(Duration::ZERO);
+    SubmissionAnswer { retry_after, ..error_answer(Outcome::Parked, reason) }
 }
 
 /// Names the node that a batch could not be sent to.
@@ -263,7 +312,6 @@ mod tests {
             Mutex,
             atomic::{AtomicUsize, Ordering::Relaxed},
         },
-        time::Duration,
     };
 
     use crate::mocks::{MockSubmissionSender, MockUrlResolver};

@@ -35,13 +35,14 @@ impl<S: ScopeId> SubmissionController<S> {
         Self { command, options, shutdown, clock, taken_at, not_reached: Vec::new() }
     }
 
-    /// Sends the batch until a node answers, or none that is left can be reached.
-    pub(crate) async fn run(mut self) -> SubmissionOutcome<S> {
+    /// Sends the batch, with those of its list, until a node answers, or none that is left can be reached. Returns an
+    /// outcome for each.
+    pub(crate) async fn run(mut self) -> Vec<SubmissionOutcome<S>> {
         let answer = match self.reason_not_to_send() {
             Some(reason) => error_answer(Outcome::NotSent, reason),
             None => self.send_to_nodes().await,
         };
-        self.command.into_outcome(answer)
+        self.command.into_outcomes(answer)
     }
 
     async fn send_to_nodes(&mut self) -> SubmissionAnswer {
@@ -137,6 +138,13 @@ mod tests {
         command::CommandFactory,
         mocks::{MockSubmissionSender, MockUrlResolver},
     };
+
+    /// The only outcome of a batch that is sent by itself.
+    fn only(
+        outcomes: Vec<SubmissionOutcome<GlobalScopeId>>,
+    ) -> [SubmissionOutcome<GlobalScopeId>; 1] {
+        outcomes.try_into().unwrap()
+    }
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -288,7 +296,7 @@ mod tests {
         let started = Instant::now();
         for outcome in [Accepted, Busy, NotSent, Parked, Rejected, Refused, Ambiguous] {
             let (sender, _) = scripted([answer(outcome, Some(SECOND))]);
-            let ended = controller(sender, options()).run().await;
+            let [ended] = only(controller(sender, options()).run().await);
             assert_eq!((ended.answer.outcome, ended.attempts), (outcome, 1));
             assert_eq!(ended.answer.retry_after, Some(SECOND));
         }
@@ -318,7 +326,7 @@ mod tests {
         ] {
             let (sender, _) = scripted(answers.iter().map(|outcome| answer(*outcome, None)));
             let limited = SubmitterOptions { not_sent_attempts, ..options() };
-            let ended = controller_of_nodes(sender, urls, limited).run().await;
+            let [ended] = only(controller_of_nodes(sender, urls, limited).run().await);
             assert_eq!(ended.answer.outcome, expected);
             assert_eq!(usize::from(ended.attempts), answers.len());
         }
@@ -329,7 +337,7 @@ mod tests {
         let (sender, _) = scripted([answer(Outcome::NotSent, None)]);
         let controller = controller_of_nodes(sender, &["a", "b"], options());
         controller.shutdown.request();
-        let ended = controller.run().await;
+        let [ended] = only(controller.run().await);
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 1));
     }
 
@@ -338,7 +346,7 @@ mod tests {
         let (sender, _) = scripted([]);
         let controller = controller(sender, options());
         tokio::time::advance(56 * SECOND).await;
-        let ended = controller.run().await;
+        let [ended] = only(controller.run().await);
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 0));
     }
 
@@ -347,7 +355,7 @@ mod tests {
         let mut sender = MockSubmissionSender::new();
         sender.expect_send().once().returning(|_, _| Box::pin(pending()));
         let started = Instant::now();
-        let ended = controller(sender, options()).run().await;
+        let [ended] = only(controller(sender, options()).run().await);
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Ambiguous, 1));
         assert_eq!(started.elapsed().as_secs(), 5);
     }
@@ -357,13 +365,13 @@ mod tests {
         let (sender, _) = scripted([answer(Outcome::Accepted, None)]);
         let first = controller(sender, options());
         first.shutdown.request();
-        assert_eq!(first.run().await.answer.outcome, Outcome::Accepted);
+        assert_eq!(first.run().await[0].answer.outcome, Outcome::Accepted);
 
         let (sender, _) = scripted([]);
         let second = controller(sender, options());
         second.shutdown.request();
         tokio::time::advance(11 * SECOND).await;
-        let ended = second.run().await;
+        let [ended] = only(second.run().await);
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 0));
     }
 
@@ -375,7 +383,7 @@ mod tests {
         let controller = controller(sender, short);
         controller.shutdown.request();
         let started = Instant::now();
-        assert_eq!(controller.run().await.answer.outcome, Outcome::Ambiguous);
+        assert_eq!(controller.run().await[0].answer.outcome, Outcome::Ambiguous);
         assert_eq!(started.elapsed().as_secs(), 1);
     }
 
@@ -386,7 +394,7 @@ mod tests {
         let (sender, _) = scripted([]);
         let controller = controller_with(sender, None, options(), Arc::clone(&clock));
         *clock.set_forward.lock().unwrap() = 56 * SECOND;
-        let ended = controller.run().await;
+        let [ended] = only(controller.run().await);
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 0));
     }
 
@@ -413,7 +421,7 @@ mod tests {
             Box::pin(ready(Ok(())))
         });
         let (sender, _) = scripted([]);
-        let ended = controller_with(sender, Some(check), options(), clock).run().await;
+        let [ended] = only(controller_with(sender, Some(check), options(), clock).run().await);
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 1));
     }
 
@@ -422,7 +430,7 @@ mod tests {
         let (sender, _) = scripted([]);
         let check = node_check(Err("it lags".to_owned()), Duration::ZERO);
         let controller = controller_with(sender, Some(check), options(), TokioClock::new());
-        let ended = controller.run().await;
+        let [ended] = only(controller.run().await);
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::NotSent, 1));
         assert_eq!(ended.answer.message.as_deref(), Some("http://ledger: it lags"));
     }
@@ -438,6 +446,7 @@ mod tests {
             serialized_batch: Vec::new(),
             deadline: None,
             trace: None,
+            joins_list: false,
         };
         let table = WorkTable::default();
         table.lock().attempt_taken(&taken, MonotonicTime::default());
@@ -454,8 +463,72 @@ mod tests {
         });
         let clock = TokioClock::new();
         let controller = controller_of(resolver(), sender, Some(check), options(), clock, table);
-        let ended = controller.run().await;
+        let [ended] = only(controller.run().await);
         assert_eq!((ended.answer.outcome, ended.attempts), (Outcome::Parked, 1));
+    }
+
+    /// Accepts all that it is given at once.
+    struct ListSender;
+
+    impl SubmissionSender for ListSender {
+        type Id = GlobalScopeId;
+
+        fn send<'a>(
+            &'a self,
+            _url: &'a str,
+            _submission: &'a Submission<GlobalScopeId>,
+        ) -> BoxFuture<'a, SubmissionAnswer> {
+            Box::pin(ready(answer(Outcome::Accepted, None)))
+        }
+
+        fn send_list<'a>(
+            &'a self,
+            _url: &'a str,
+            list: &'a [Submission<GlobalScopeId>],
+        ) -> BoxFuture<'a, Vec<SubmissionAnswer>> {
+            Box::pin(ready(vec![answer(Outcome::Accepted, None); list.len()]))
+        }
+    }
+
+    /// The outcomes of a list of three batches, of which this one is called back.
+    async fn outcomes_of_list(called_back: u8) -> Vec<Outcome> {
+        let clock = TokioClock::new();
+        let table = WorkTable::default();
+        let id = |number| ItemId::from_bytes([number; 64]);
+        let submission = |number| {
+            Submission::new(id(number).to_string(), GlobalScopeId, Vec::new())
+                .with_attempt_id(ATTEMPT)
+        };
+        let attempt = SubmittedBatch {
+            service_id: GlobalScopeId.service_id().clone(),
+            batch_id: id(called_back),
+            attempt_id: ATTEMPT,
+        };
+        let taken = TakenBatch::without_bytes(attempt.clone());
+        table.lock().attempt_taken(&taken, MonotonicTime::default());
+        table.lock().call_back(vec![attempt]);
+        let factory = Arc::new(CommandFactory {
+            url_resolver: Arc::new(resolver()),
+            sender: Arc::new(ListSender),
+            counters: SubmitterCounters::default(),
+            table,
+            clock: Arc::<TokioClock>::clone(&clock),
+        });
+        let list = submission(1).with_list(vec![submission(2), submission(3)]);
+        let shutdown = ShutdownDeadline::new(SECOND);
+        let (command, taken_at) = (factory.command(list), Moment::now(&*clock));
+        let controller =
+            SubmissionController::new(command, Arc::new(options()), shutdown, clock, taken_at);
+        controller.run().await.iter().map(|ended| ended.answer.outcome).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batch_that_is_called_back_ends_its_list() {
+        use Outcome::{Accepted, Parked};
+        assert_eq!(outcomes_of_list(9).await, [Accepted; 3]);
+        assert_eq!(outcomes_of_list(3).await, [Accepted, Accepted, Parked]);
+        assert_eq!(outcomes_of_list(2).await, [Accepted, Parked, Parked]);
+        assert_eq!(outcomes_of_list(1).await, [Parked; 3]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -464,12 +537,12 @@ mod tests {
         let check = node_check(Ok(()), 4 * SECOND);
         let short = SubmitterOptions { total_limit: 8 * SECOND, ..options() };
         let controller = controller_with(sender, Some(check), short, TokioClock::new());
-        assert_eq!(controller.run().await.answer.outcome, Outcome::NotSent);
+        assert_eq!(controller.run().await[0].answer.outcome, Outcome::NotSent);
 
         let (sender, _) = scripted([answer(Outcome::Accepted, None)]);
         let check = node_check(Ok(()), 4 * SECOND);
         let controller = controller_with(sender, Some(check), options(), TokioClock::new());
-        assert_eq!(controller.run().await.answer.outcome, Outcome::Accepted);
+        assert_eq!(controller.run().await[0].answer.outcome, Outcome::Accepted);
     }
 
     #[tokio::test(start_paused = true)]
@@ -478,7 +551,7 @@ mod tests {
         let started = Instant::now();
         let check = node_check(Ok(()), Duration::from_hours(1));
         let controller = controller_with(sender, Some(check), options(), TokioClock::new());
-        assert_eq!(controller.run().await.answer.outcome, Outcome::NotSent);
+        assert_eq!(controller.run().await[0].answer.outcome, Outcome::NotSent);
         assert_eq!(started.elapsed().as_secs(), 5);
     }
 }

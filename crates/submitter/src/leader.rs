@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use grid_batch_core::ledger::{Outcome, Submission, SubmissionOutcome};
+use grid_batch_core::ledger::{Outcome, Submission};
 use grid_batch_core::{Moment, ScopeId};
 use grid_batch_support::catch_panic;
 use log::{Level, error, log};
@@ -86,6 +86,16 @@ impl<S: ScopeId> Leader<S> {
     }
 
     fn start(&self, submission: Submission<S>, slot: SubmissionSlot) {
+        self.tell_taken(&submission);
+        submission.list().iter().for_each(|listed| self.tell_taken(listed));
+        let taken_at = submission.taken_at().unwrap_or_else(|| Moment::now(&*self.parts.clock));
+        let message = LeaderMessage { submission, taken_at, polled_at: Instant::now(), slot };
+        if let Err(unsent) = self.submissions.send(message) {
+            self.report_not_sent(unsent.0);
+        }
+    }
+
+    fn tell_taken(&self, submission: &Submission<S>) {
         self.parts.counters.count_taken();
         let (batch, service) = (submission.batch_header(), submission.scope_id());
         // A batch that waits is taken again and again, so only its first attempt is logged at info.
@@ -97,29 +107,17 @@ impl<S: ScopeId> Leader<S> {
             // If the listener has ended, the outcome reporter logs it.
             let _ = self.reports.listener.send(TaskMessage::Started { batch_header, scope_id });
         }
-        let taken_at = submission.taken_at().unwrap_or_else(|| Moment::now(&*self.parts.clock));
-        let message = LeaderMessage { submission, taken_at, polled_at: Instant::now(), slot };
-        if let Err(unsent) = self.submissions.send(message) {
-            self.report_not_sent(unsent.0);
-        }
     }
 
     /// Reports a submission that the runtime cannot take because it has ended unexpectedly.
     fn report_not_sent(&self, message: LeaderMessage<S>) {
         let LeaderMessage { submission, polled_at, slot, .. } = message;
-        let reporter = self.reports.reporter(&submission, polled_at, slot.reporting);
-        let attempt_id = submission.attempt_id();
-        let deadline = submission.deadline();
-        let (batch_header, scope_id, _) = submission.into_parts();
+        let reporters = self.reports.reporters(&submission, polled_at, slot.reporting);
+        let command = self.parts.factory.command(submission);
         let answer = error_answer(Outcome::NotSent, "the submitter's runtime has ended");
-        reporter.report(SubmissionOutcome {
-            batch_header,
-            scope_id,
-            attempt_id,
-            deadline,
-            attempts: 0,
-            answer,
-        });
+        for (reporter, outcome) in reporters.into_iter().zip(command.into_outcomes(answer)) {
+            reporter.report(outcome);
+        }
     }
 }
 

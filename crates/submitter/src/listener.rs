@@ -94,7 +94,7 @@ impl<S: ScopeId> Listener<S> {
     fn gather(
         &self,
         first: TaskMessage<S>,
-    ) -> (Vec<SubmissionOutcome<S>>, Vec<OwnedSemaphorePermit>) {
+    ) -> (Vec<SubmissionOutcome<S>>, Vec<Arc<OwnedSemaphorePermit>>) {
         let (mut outcomes, mut permits) = (Vec::new(), Vec::new());
         let mut next = Some(first);
         while let Some(message) = next {

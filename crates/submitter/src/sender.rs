@@ -22,6 +22,20 @@ pub trait SubmissionSender: Send + Sync {
         submission: &'a Submission<Self::Id>,
     ) -> BoxFuture<'a, SubmissionAnswer>;
 
+    /// Sends batches of one service in one request, as in [`Ledger::send_list`].
+    fn send_list<'a>(
+        &'a self,
+        url: &'a str,
+        list: &'a [Submission<Self::Id>],
+    ) -> BoxFuture<'a, Vec<SubmissionAnswer>> {
+        Box::pin(async move {
+            match list.first() {
+                Some(first) => vec![self.send(url, first).await],
+                None => Vec::new(),
+            }
+        })
+    }
+
     /// Whether the batch may be sent to the node at this URL now, as in
     /// [`Ledger::check_node`].
     fn check_node<'a>(
@@ -51,6 +65,14 @@ impl SubmissionSender for LedgerSender {
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, SubmissionAnswer> {
         traced(submission, self.0.send(url, submission))
+    }
+
+    fn send_list<'a>(
+        &'a self,
+        url: &'a str,
+        list: &'a [Submission<ServiceId>],
+    ) -> BoxFuture<'a, Vec<SubmissionAnswer>> {
+        self.0.send_list(url, list)
     }
 
     fn check_node<'a>(

@@ -48,8 +48,8 @@ pub(crate) struct EndedSubmission<S: ScopeId> {
     pub(crate) outcome: SubmissionOutcome<S>,
     /// The time since the submission was taken from the queue.
     pub(crate) elapsed: Duration,
-    /// Held until the observers have the outcome.
-    pub(crate) reporting: OwnedSemaphorePermit,
+    /// Held until the observers have the outcomes of all batches of a list.
+    pub(crate) reporting: Arc<OwnedSemaphorePermit>,
 }
 
 impl<S: ScopeId> EndedSubmission<S> {
@@ -81,7 +81,7 @@ impl<S: ScopeId> TaskRuntime<S> {
 
     fn handler(&self, message: LeaderMessage<S>) -> TaskHandler<S> {
         let LeaderMessage { submission, taken_at, polled_at, slot } = message;
-        let reporter = self.reports.reporter(&submission, polled_at, slot.reporting);
+        let reporters = self.reports.reporters(&submission, polled_at, slot.reporting);
         let controller = SubmissionController::new(
             self.parts.factory.command(submission),
             Arc::clone(&self.parts.options),
@@ -89,22 +89,25 @@ impl<S: ScopeId> TaskRuntime<S> {
             Arc::clone(&self.parts.clock),
             taken_at,
         );
-        TaskHandler { controller, reporter, sending: slot.sending }
+        TaskHandler { controller, reporters, sending: slot.sending }
     }
 }
 
-/// Runs the controller of one submission and sends its outcome to the listener.
+/// Runs the controller of one submission and sends the outcomes of its batches to the listener.
 pub(crate) struct TaskHandler<S: ScopeId> {
     pub(crate) controller: SubmissionController<S>,
-    pub(crate) reporter: OutcomeReporter<S>,
+    /// In the order of the batches.
+    pub(crate) reporters: Vec<OutcomeReporter<S>>,
     pub(crate) sending: OwnedSemaphorePermit,
 }
 
 impl<S: ScopeId> TaskHandler<S> {
     pub(crate) async fn run(self) {
-        let Self { controller, reporter, sending } = self;
-        let outcome = controller.run().await;
-        reporter.report(outcome);
+        let Self { controller, reporters, sending } = self;
+        let outcomes = controller.run().await;
+        for (reporter, outcome) in reporters.into_iter().zip(outcomes) {
+            reporter.report(outcome);
+        }
         // Released last: when all permits are free, every outcome has been reported.
         drop(sending);
     }
@@ -127,12 +130,23 @@ impl<S: ScopeId> Clone for OutcomeReports<S> {
 }
 
 impl<S: ScopeId> OutcomeReports<S> {
-    /// A reporter for this submission.
-    pub(crate) fn reporter(
+    /// Reporters for this submission and those of its list.
+    pub(crate) fn reporters(
         &self,
         submission: &Submission<S>,
         polled_at: Instant,
         reporting: OwnedSemaphorePermit,
+    ) -> Vec<OutcomeReporter<S>> {
+        let reporting = Arc::new(reporting);
+        let all = [submission].into_iter().chain(submission.list());
+        all.map(|submission| self.reporter(submission, polled_at, Arc::clone(&reporting))).collect()
+    }
+
+    fn reporter(
+        &self,
+        submission: &Submission<S>,
+        polled_at: Instant,
+        reporting: Arc<OwnedSemaphorePermit>,
     ) -> OutcomeReporter<S> {
         OutcomeReporter(Some(UnreportedSubmission {
             batch_header: submission.batch_header().to_owned(),
@@ -155,7 +169,7 @@ struct UnreportedSubmission<S: ScopeId> {
     attempt_id: Option<AttemptId>,
     deadline: Option<Deadline>,
     polled_at: Instant,
-    reporting: OwnedSemaphorePermit,
+    reporting: Arc<OwnedSemaphorePermit>,
     reports: OutcomeReports<S>,
 }
 

@@ -72,7 +72,7 @@ impl Fixture {
         self.access[batch].dependencies().first().map(|id| number(*id))
     }
 
-    fn state(&self, batch: usize) -> Option<BatchState> {
+    pub fn state(&self, batch: usize) -> Option<BatchState> {
         let found = self.claims().store().find(&id(batch)).unwrap();
         let own = found.iter().find(|found| found.service_id == self.service);
         own.map(|found| found.progress.state)

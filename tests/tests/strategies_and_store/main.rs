@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod dependencies;
+mod lists;
 mod lost;
 mod rounds;
 mod service;
@@ -10,7 +11,9 @@ mod service;
 use grid_batch_core::queue::StrategyKind;
 use grid_batch_test_postgres::TestDatabase;
 
-use crate::{dependencies::check_dependents, lost::check_lost_batch, rounds::Check};
+use crate::{
+    dependencies::check_dependents, lists::check_lists, lost::check_lost_batch, rounds::Check,
+};
 
 #[test]
 fn store_takes_what_serial_lets_it_take_on_postgres() {
@@ -97,6 +100,17 @@ fn lost_batch_is_sent_again_first_after_a_change_on_postgres() {
 fn lost_batch_is_sent_again_first_after_a_change_on_sqlite() {
     let dir = tempfile::tempdir().unwrap();
     check_lost_batch(&format!("sqlite://{}/q.db", dir.path().display()));
+}
+
+#[test]
+fn lists_keep_conflicting_batches_in_order_on_postgres() {
+    check_lists(TestDatabase::create().url());
+}
+
+#[test]
+fn lists_keep_conflicting_batches_in_order_on_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    check_lists(&format!("sqlite://{}/q.db", dir.path().display()));
 }
 
 #[test]

@@ -14,15 +14,15 @@ use crate::service::{Fixture, lanes, number};
 /// A step: batches are added, something happens to one of those under way, time passes, the server may
 /// be started again with another strategy, and a round is taken.
 #[derive(Debug, Clone)]
-struct Step {
-    new: Vec<DeclaredAccess>,
-    of: Index,
-    kind: u8,
-    seconds: u64,
+pub struct Step {
+    pub new: Vec<DeclaredAccess>,
+    pub of: Index,
+    pub kind: u8,
+    pub seconds: u64,
     restart: Option<StrategyKind>,
 }
 
-fn steps(restarts: bool) -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
+pub fn steps(restarts: bool) -> impl proptest::strategy::Strategy<Value = Vec<Step>> {
     // The header of a transaction that writes nothing counts as one that writes everything.
     let prefix = || "([0-1]{2}){0,4}".prop_map(|text| AddressPrefix::new(&text));
     let access = (vec(prefix(), 0..3), vec(prefix(), 1..3));

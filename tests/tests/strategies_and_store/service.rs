@@ -8,7 +8,9 @@ use grid_batch_core::batches::{
 use grid_batch_core::claims::ClaimKeeper;
 use grid_batch_core::evidence::Evidence;
 use grid_batch_core::ledger::Outcome;
-use grid_batch_core::queue::{RoundStore, Scheduling, SchedulingRules, ServiceShare, StrategyKind};
+use grid_batch_core::queue::{
+    RoundStore, Scheduling, SchedulingRules, ServiceShare, StrategyKind, TakenBatch,
+};
 use grid_batch_core::{Clock, ItemId, ManualClock, ServiceId};
 use grid_batch_store::{ClaimOptions, ClaimStore, DatabaseClock, Store, StoreOptions};
 use proptest::sample::Index;
@@ -147,9 +149,12 @@ impl Fixture {
 
     /// Takes all that can be taken, in order.
     pub fn take(&self) -> Vec<ItemId> {
+        self.take_batches().into_iter().map(|taken| taken.batch_id).collect()
+    }
+
+    pub fn take_batches(&self) -> Vec<TakenBatch> {
         let share = ServiceShare { service_id: self.service.clone(), batches: 1_000 };
-        let round = self.claims().take_round(&[share], &mut |_| true).unwrap();
-        round.batches.into_iter().map(|taken| taken.batch_id).collect()
+        self.claims().take_round(&[share], &mut |_| true).unwrap().batches
     }
 }
 

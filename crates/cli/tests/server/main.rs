@@ -14,6 +14,7 @@ mod command_line;
 mod commands_over_http;
 mod commands_without_server;
 mod configuration_file;
+mod conflicts_in_lists;
 mod connection_poolers;
 mod cross_site_requests;
 mod dashboard;

@@ -217,7 +217,12 @@ fn trace_of_a_request_reaches_nodes_webhooks_and_the_collector() {
     let (tunnel, collector) = (Tunnel::to(harness.ledger.address()), Collector::start());
     let receiver = WebhookReceiver::start(&[]);
     let url = tunnel.url();
-    let flags = [("--requests-options", "webhooks=private:127.0.0.1"), ("--ledger-urls", &url)];
+    // A request about several batches has no trace.
+    let flags = [
+        ("--requests-options", "webhooks=private:127.0.0.1"),
+        ("--ledger-urls", &url),
+        ("--services-strategy", "serial"),
+    ];
     let server = collector.serve(&harness, &flags);
     let webhook = json!({ "url": receiver.url(), "reason": "a test" });
     assert_eq!(server.post_json("/v1/webhooks", &webhook).status, 201);

@@ -52,6 +52,11 @@ impl DeclaredAccess {
         Self { reads: prefixes::bounded(reads), writes, dependencies }
     }
 
+    /// Whether it may write everything.
+    pub fn writes_everything(&self) -> bool {
+        self.writes().contains(&AddressPrefix::everything())
+    }
+
     /// May access everything, so that it conflicts with every batch.
     pub fn everything() -> Self {
         Self::new([], [AddressPrefix::everything()], [])

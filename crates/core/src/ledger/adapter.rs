@@ -107,6 +107,24 @@ pub trait Ledger: Send + Sync {
         submission: &'a Submission<ServiceId>,
     ) -> BoxFuture<'a, SubmissionAnswer>;
 
+    /// Sends batches of one service to the node at this URL in one request, which arrives as a whole or not at all and
+    /// in which conflicting batches are in order. Returns an answer for each of the first batches; the others were
+    /// certainly not sent.
+    ///
+    /// The default sends the first. Only an adapter that opens a [`ListSize`](crate::queue::ListSize) gets more than one.
+    fn send_list<'a>(
+        &'a self,
+        node: &'a str,
+        list: &'a [Submission<ServiceId>],
+    ) -> BoxFuture<'a, Vec<SubmissionAnswer>> {
+        Box::pin(async move {
+            match list.first() {
+                Some(first) => vec![self.send(node, first).await],
+                None => Vec::new(),
+            }
+        })
+    }
+
     /// The statuses of these batches of one service.
     fn statuses<'a>(
         &'a self,

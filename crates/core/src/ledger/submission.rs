@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, mem};
 
 use crate::batches::{BatchBytes, Deadline, TraceContext};
 use crate::{Excerpt, Moment, ScopeId};
@@ -18,6 +18,7 @@ pub struct AttemptId {
 /// A batch on its way to a ledger: the item of a queue.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Submission<S: ScopeId> {
+    list: Vec<Self>,
     batch_header: String,
     scope_id: S,
     serialized_batch: BatchBytes,
@@ -32,6 +33,7 @@ impl<S: ScopeId> Submission<S> {
     pub fn new(batch_header: String, scope_id: S, serialized_batch: impl Into<BatchBytes>) -> Self {
         let serialized_batch = serialized_batch.into();
         Self {
+            list: Vec::new(),
             batch_header,
             scope_id,
             serialized_batch,
@@ -64,6 +66,22 @@ impl<S: ScopeId> Submission<S> {
     #[must_use]
     pub fn with_trace(self, trace: Option<TraceContext>) -> Self {
         Self { trace, ..self }
+    }
+
+    /// Sets the batches that are sent in one request with this one, behind it.
+    #[must_use]
+    pub fn with_list(self, list: Vec<Self>) -> Self {
+        Self { list, ..self }
+    }
+
+    /// The batches that are sent in one request with this one, behind it.
+    pub fn list(&self) -> &[Self] {
+        &self.list
+    }
+
+    /// Takes the batches that are sent in one request with this one, behind it.
+    pub fn take_list(&mut self) -> Vec<Self> {
+        mem::take(&mut self.list)
     }
 
     /// The trace of the request that the batch was sent with. Requests about this batch alone carry it.

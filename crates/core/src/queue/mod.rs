@@ -2,6 +2,7 @@
 
 mod admission;
 mod backoff;
+mod list_size;
 mod retry;
 mod round;
 mod scheduling;
@@ -10,6 +11,7 @@ mod waiting;
 
 pub use admission::Admission;
 pub use backoff::Backoff;
+pub use list_size::ListSize;
 pub use retry::{DelayOptions, FailedAttempts, HoldCause, NextStep, RetryPolicy};
 pub use round::{BatchFits, Round, RoundStore, ServiceShare, TakenBatch};
 pub use scheduling::{

@@ -22,6 +22,8 @@ pub struct TakenBatch {
     pub deadline: Option<Deadline>,
     /// The trace of the request that it was sent with.
     pub trace: Option<TraceContext>,
+    /// Whether it must be sent in one request with the batch before it in the round, behind that one.
+    pub joins_list: bool,
 }
 
 impl TakenBatch {
@@ -29,8 +31,16 @@ impl TakenBatch {
     pub fn without_bytes(attempt: SubmittedBatch) -> Self {
         let SubmittedBatch { service_id, batch_id, attempt_id } = attempt;
         let AttemptId { attempt, epoch } = attempt_id;
-        let (serialized_batch, deadline, trace) = (Vec::new(), None, None);
-        Self { service_id, batch_id, attempt, epoch, serialized_batch, deadline, trace }
+        Self {
+            service_id,
+            batch_id,
+            attempt,
+            epoch,
+            serialized_batch: Vec::new(),
+            deadline: None,
+            trace: None,
+            joins_list: false,
+        }
     }
 
     /// The id of the attempt.

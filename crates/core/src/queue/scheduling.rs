@@ -81,7 +81,7 @@ impl Scheduling {
         match self.strategy {
             StrategyKind::Serial => AnyStrategy::InOrder(InOrder::SERIAL),
             StrategyKind::Pipeline => AnyStrategy::InOrder(InOrder { window: lanes }),
-            StrategyKind::Parallel => AnyStrategy::ByConflict(ByConflict { lanes }),
+            StrategyKind::Parallel => AnyStrategy::ByConflict(ByConflict { lanes, list: 1 }),
         }
     }
 }

@@ -26,6 +26,12 @@ pub trait Strategy: fmt::Debug + Send + Sync {
     /// The batches in lanes that may be sent now, as indices. `lanes` are in the order of the service.
     fn next(&self, lanes: &[InLane]) -> Vec<usize>;
 
+    /// How many of the first batches in lanes may be sent now in one request that keeps their order. None, unless one of
+    /// them waits for another of them.
+    fn list(&self, _lanes: &[InLane]) -> usize {
+        0
+    }
+
     /// Whether other batches may be sent because a batch has entered this state.
     fn lets_others_go(&self, state: BatchState) -> bool {
         state.is_terminal()
@@ -83,6 +89,8 @@ pub struct InLane {
     pub is_blocked: bool,
     /// Later batches may be sent before it.
     pub may_be_overtaken: bool,
+    /// An earlier attempt of it may still arrive at the ledger.
+    pub may_arrive_late: bool,
     /// It is sent before all others, because its nonce is lower than theirs.
     pub goes_first: bool,
 }
@@ -95,8 +103,14 @@ impl InLane {
         is_held: false,
         is_blocked: false,
         may_be_overtaken: false,
+        may_arrive_late: false,
         goes_first: false,
     };
+
+    /// Whether it was sent together with an earlier batch that it conflicts with, and may be at the ledger.
+    const fn is_sent_in_list(&self) -> bool {
+        self.is_blocked && self.state.submitted()
+    }
 
     /// Whether the ledger has accepted and not lost it, so that it will be applied before later ones.
     const fn is_at_ledger(&self) -> bool {
@@ -173,11 +187,13 @@ impl Strategy for InOrder {
     }
 }
 
-/// By conflict: a batch is sent when the earlier ones that it conflicts with have ended.
+/// By conflict: a batch is sent when the earlier ones that it conflicts with have ended, or together with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByConflict {
     /// Limit on the number of batches under way that are not held, at least 1.
     pub lanes: usize,
+    /// Limit on the number of batches in a list, at least 1. It may change at any time.
+    pub list: usize,
 }
 
 impl ByConflict {
@@ -199,13 +215,29 @@ impl Strategy for ByConflict {
     }
 
     fn may_follow(&self, blocker: Option<BlockedBy>) -> bool {
-        blocker.is_none()
+        match blocker {
+            None => true,
+            Some(BlockedBy::Conflict) => self.list > 1,
+            Some(BlockedBy::Missing | BlockedBy::Dependency) => false,
+        }
     }
 
+    /// A lost batch is not sent again while the ledger may have a later one of its list.
     fn next(&self, lanes: &[InLane]) -> Vec<usize> {
+        let first = lanes.iter().rposition(InLane::is_sent_in_list).map_or(0, |last| last + 1);
         let can_be_sent = |lane: &InLane| lane.is_ready && !lane.is_blocked;
-        let next = lanes.iter().enumerate().filter(|(_, lane)| can_be_sent(lane));
-        next.map(|(at, _)| at).collect()
+        (first..lanes.len()).filter(|at| can_be_sent(&lanes[*at])).collect()
+    }
+
+    /// All batches before one of the list are in it, so none that it conflicts with is anywhere else. A batch that may
+    /// arrive late is sent alone.
+    fn list(&self, lanes: &[InLane]) -> usize {
+        if lanes.iter().any(InLane::is_sent_in_list) {
+            return 0;
+        }
+        let can_be_listed = |lane: &&InLane| lane.is_ready && !lane.may_arrive_late;
+        let first = lanes.iter().take(self.list).take_while(can_be_listed).count();
+        if lanes[..first].iter().any(|lane| lane.is_blocked) { first } else { 0 }
     }
 }
 
@@ -242,6 +274,10 @@ impl Strategy for AnyStrategy {
 
     fn next(&self, lanes: &[InLane]) -> Vec<usize> {
         self.get().next(lanes)
+    }
+
+    fn list(&self, lanes: &[InLane]) -> usize {
+        self.get().list(lanes)
     }
 
     fn lets_others_go(&self, state: BatchState) -> bool {
@@ -326,12 +362,35 @@ mod tests {
     fn by_conflict_sends_all_that_are_free() {
         let blocked = InLane { is_blocked: true, ..lane(New) };
         let lanes = [lane(Pending), lane(New), blocked, lane(Absent)];
-        assert_eq!(ByConflict { lanes: 9 }.next(&lanes), [1, 3]);
+        assert_eq!(ByConflict { lanes: 9, list: 1 }.next(&lanes), [1, 3]);
+    }
+
+    const LISTS: ByConflict = ByConflict { lanes: 9, list: 3 };
+
+    #[test]
+    fn list_begins_with_the_first_batch_and_needs_a_conflict() {
+        let blocked = |state| InLane { is_blocked: true, ..lane(state) };
+        let new = lane(New);
+        assert_eq!(LISTS.list(&[new, new]), 0, "each is sent by itself");
+        assert_eq!(LISTS.list(&[new, blocked(New), new, blocked(New)]), 3);
+        assert_eq!(LISTS.list(&[lane(Pending), blocked(New)]), 0);
+        assert_eq!(LISTS.list(&[new, blocked(New), lane(InDoubt), blocked(New)]), 2);
+        let late = InLane { may_arrive_late: true, ..lane(Absent) };
+        assert_eq!(LISTS.list(&[late, blocked(New)]), 0);
+        assert_eq!(ByConflict { lanes: 9, list: 1 }.list(&[new, blocked(New)]), 0);
+    }
+
+    #[test]
+    fn lost_batch_waits_for_the_rest_of_its_list() {
+        let blocked = |state| InLane { is_blocked: true, ..lane(state) };
+        assert_eq!(LISTS.next(&[lane(Absent), blocked(Pending), lane(New)]), [2]);
+        assert_eq!(LISTS.next(&[lane(Absent), blocked(Absent), lane(New)]), [0, 2]);
+        assert_eq!(LISTS.list(&[lane(Absent), blocked(Absent), blocked(Pending)]), 0);
     }
 
     #[test]
     fn held_batches_take_no_lanes_up_to_a_limit() {
-        let strategy = ByConflict { lanes: 2 };
+        let strategy = ByConflict { lanes: 2, list: 1 };
         assert_eq!(strategy.room(LaneCounts { busy: 5, held: 4 }), 1);
         assert_eq!(strategy.room(LaneCounts { busy: 21, held: 21 }), 1);
         assert_eq!(strategy.room(LaneCounts { busy: 22, held: 22 }), 0);
@@ -348,13 +407,14 @@ mod tests {
         let may_follow = |strategy: &dyn Strategy| all.map(|it| strategy.may_follow(it));
         assert_eq!(may_follow(&InOrder::SERIAL), [true, false, false, false]);
         assert_eq!(may_follow(&PIPELINE), [true, true, false, false]);
-        assert_eq!(may_follow(&ByConflict { lanes: 9 }), [true, false, false, false]);
+        assert_eq!(may_follow(&ByConflict { lanes: 9, list: 1 }), [true, false, false, false]);
+        assert_eq!(may_follow(&LISTS), [true, true, false, false]);
     }
 
     #[test]
     fn reason_is_the_first_thing_that_must_happen() {
         let conflict = Some(BlockedBy::Conflict);
-        let (in_order, by_conflict) = (PIPELINE, ByConflict { lanes: 9 });
+        let (in_order, by_conflict) = (PIPELINE, ByConflict { lanes: 9, list: 1 });
         assert_eq!(in_order.waits_for(conflict, false), WaitKind::Earlier);
         assert_eq!(in_order.waits_for(Some(BlockedBy::Missing), false), WaitKind::Missing);
         assert_eq!(in_order.waits_for(Some(BlockedBy::Dependency), true), WaitKind::Halt);

@@ -120,7 +120,13 @@ impl Chain {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.pool.is_empty() && !self.node.has_peers()
+        self.pool.is_empty() && self.node.count_peers() == 0
+    }
+
+    /// The addresses of the other nodes.
+    pub(super) fn peers(&self) -> Vec<String> {
+        let count = self.node.count_peers();
+        (0..count).map(|number| format!("tcp://validator-{number}:8800")).collect()
     }
 
     pub(super) fn most_waiting(&self) -> usize {

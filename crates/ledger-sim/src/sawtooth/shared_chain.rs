@@ -51,9 +51,9 @@ impl SharedChain {
 }
 
 impl ChainNode {
-    /// Whether the node has to look for the blocks of others.
-    pub(super) fn has_peers(&self) -> bool {
-        lock(&self.chain.0).nodes > 1
+    /// The number of other nodes, for whose blocks this one has to look.
+    pub(super) fn count_peers(&self) -> usize {
+        lock(&self.chain.0).nodes.saturating_sub(1)
     }
 
     /// Publishes a batch that this node has executed. Returns `false` if another node has published it.

@@ -484,6 +484,7 @@ mod tests {
             serialized_batch: Vec::new(),
             deadline: None,
             trace: None,
+            joins_list: false,
         };
         let outcome = |outcome| Event::Outcome { attempt, outcome };
         let record = |event, state| {

@@ -45,6 +45,7 @@ fn tell_taken(window: &Places, name: &str, number: usize, attempt: u32) {
         serialized_batch: Vec::new(),
         deadline: None,
         trace: None,
+        joins_list: false,
     };
     window.taken(&service(name), &[&batch]);
 }

@@ -168,6 +168,7 @@ impl OpenBatchStore for MemoryStore {
             serialized_batch: bytes_of(batch.batch_id),
             deadline: None,
             trace: None,
+            joins_list: false,
         }))
     }
 

@@ -209,6 +209,7 @@ fn wake_up_is_kept_when_the_store_fails() {
                 serialized_batch: vec![],
                 deadline: None,
                 trace: None,
+                joins_list: false,
             }]
             .into()),
         }
@@ -289,6 +290,7 @@ fn slow_store(
             serialized_batch,
             deadline: None,
             trace: None,
+            joins_list: false,
         };
         Ok(vec![taken].into())
     });

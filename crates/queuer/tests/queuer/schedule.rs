@@ -240,6 +240,16 @@ proptest! {
             .filter(|at| submitted(at) && batches[*at].stored.progress.state == New)
             .count();
         prop_assert!(new <= (lanes as usize).saturating_sub(tried));
+        // They have lanes and wait for batches of a list that they do not conflict with.
+        let stopped = (0..batches.len())
+            .filter(|&at| {
+                let state = |at: usize| batches[at].stored.progress.state;
+                let in_flight = |&other: &usize| conflicts(at, other) && state(other).submitted();
+                state(at) == New
+                    && matches!(next[at], Wait(WaitsFor::Later(_)))
+                    && !(at + 1..batches.len()).any(|other| in_flight(&other))
+            })
+            .count();
         for (at, &next_of) in next.iter().enumerate() {
             let earlier = (0..at).filter(|&other| conflicts(at, other)).max();
             match next_of {
@@ -247,10 +257,14 @@ proptest! {
                 Wait(WaitsFor::Conflict(other)) => {
                     prop_assert_eq!(earlier, Some(other.created_at.as_micros() as usize));
                 }
-                Wait(WaitsFor::Lane) => prop_assert_eq!(new, (lanes as usize).saturating_sub(tried)),
+                Wait(WaitsFor::Lane) => {
+                    prop_assert_eq!(new + stopped, (lanes as usize).saturating_sub(tried));
+                }
                 Wait(WaitsFor::Later(other)) => {
                     let later = other.created_at.as_micros() as usize;
-                    prop_assert!(earlier.is_none() && later > at && conflicts(at, later));
+                    prop_assert!(earlier.is_none() && later > at);
+                    // It may be of a list: lost batches wait for all behind them.
+                    prop_assert!((0..later).any(|it| conflicts(it, later)));
                     prop_assert!(other.progress.state.submitted());
                 }
                 other => prop_assert_eq!(other, Wait(WaitsFor::Result)),

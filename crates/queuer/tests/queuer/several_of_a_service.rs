@@ -62,6 +62,7 @@ impl RoundStore for FreeBatches {
                     serialized_batch: vec![0; BYTES],
                     deadline: None,
                     trace: None,
+                    joins_list: false,
                 });
             }
         }

@@ -6,6 +6,7 @@ mod events;
 mod evidence;
 mod identity;
 mod ledger;
+mod lists;
 mod nodes;
 mod outages;
 mod outcomes;

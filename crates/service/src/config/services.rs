@@ -17,8 +17,8 @@ settings! {
         /// List all other nodes of each circuit, or none: the server concludes from the list whether a node coordinates
         /// its circuit.
         pub peers: Vec<PeerService> = list("").equal().with_secrets() => peers,
-        /// serial: one batch of the service at a time. parallel: several, as long as no two conflict by what their
-        /// transactions declare to read and write. pipeline: several, in order, where the ledger keeps it
+        /// serial: one batch of the service at a time. parallel: several; what conflicts, by what transactions
+        /// declare to read and write, waits or is sent in order in one request. pipeline: several, in order, where the ledger keeps it
         /// (ledger.keeps_order). None: parallel for sawtooth, serial for other ledgers, which take no other.
         ///
         /// Use serial if clients rely on the order of batches that do not conflict, or if a transaction processor reads

@@ -66,20 +66,22 @@ pub(crate) fn release_following(
         insert_changed(connection, scheduler, seqs, now)?;
         return Ok(BTreeSet::new());
     }
-    free_dependents(connection, scheduler, &seqs, &services, now)?;
-    fill(connection, scheduler, &services, now)
+    let mut with_next = free_dependents(connection, scheduler, &seqs, &services, now)?;
+    with_next.extend(fill(connection, scheduler, &services, now)?);
+    Ok(with_next)
 }
 
-/// Evaluates the batches of locked services that wait for these, and leaves the others to the job.
+/// Evaluates the batches of locked services that wait for these, and leaves the others to the job. Returns the services
+/// in which one in a lane was evaluated.
 fn free_dependents(
     connection: &mut Connection,
     scheduler: &Scheduler,
     blockers: &[i64],
     locked: &BTreeSet<ServiceId>,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<BTreeSet<ServiceId>, StoreError> {
     if blockers.is_empty() {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
     let dependents = find_dependents(connection, blockers, locked, MOST_DEPENDENTS)?;
     let is_locked = |(_, (_, service_id, _)): &&(i64, Positioned)| locked.contains(service_id);
@@ -89,10 +91,14 @@ fn free_dependents(
     } else {
         others.iter().map(|(blocker, _)| *blocker).collect()
     };
-    let own: Vec<Positioned> = own.into_iter().map(|(_, batch)| batch.clone()).collect();
+    let mut own: Vec<Positioned> = own.into_iter().map(|(_, batch)| batch.clone()).collect();
+    let with_next =
+        dependents.in_lanes.iter().map(|(_, service_id, _)| service_id.clone()).collect();
+    own.extend(dependents.in_lanes);
     let evaluation = evaluate_again(connection, scheduler, &own, locked, now)?;
     left.extend(evaluation.blockers_of_ending());
-    insert_changed(connection, scheduler, left, now)
+    insert_changed(connection, scheduler, left, now)?;
+    Ok(with_next)
 }
 
 /// Finds what these batches of locked services wait for now. The caller must end those that are to end.

@@ -30,6 +30,8 @@ pub(crate) struct Lane {
     pub(super) batch_id: ItemId,
     /// `None`: the batches of its service wait in the order of `created_at`.
     pub(super) position: Option<i64>,
+    /// The batch that it waits for, or waited for when it was sent in a list.
+    pub(super) blocker_seq: Option<i64>,
     /// Whether its service has several lanes without positions, each with a batch of another pool.
     pub(super) by_pool: bool,
     pub(super) progress: Progress,
@@ -53,6 +55,7 @@ impl Lane {
             batch_seq,
             batch_id,
             position: None,
+            blocker_seq: None,
             by_pool: false,
             progress: Progress::NEW,
             submitted_at: None,

@@ -114,7 +114,7 @@ fn lock_found(
     connection.load_rows(
         format!(
             "{name}
-             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.by_pool,
+             select s.service_id, s.lane, s.epoch, s.batch_seq, s.batch_id, s.position, s.blocker_seq, s.by_pool,
                  {PROGRESS_COLUMNS}, {DELAY_COLUMNS}
              from {{x}} join lanes s on s.service_id = x.service_id{same_lane}
              where {same_batch}
@@ -142,6 +142,7 @@ result_row! {
         batch_seq: i64,
         batch_id: Vec<u8>,
         position: Option<i64>,
+        blocker_seq: Option<i64>,
         by_pool: bool,
         #[diesel(embed)]
         progress: ProgressRow,
@@ -160,6 +161,7 @@ impl LockedLaneRow {
             lane: self.lane,
             batch_seq: self.batch_seq,
             position: self.position,
+            blocker_seq: self.blocker_seq,
             by_pool: self.by_pool,
             submitted_at: self.progress.submitted_at,
             since: self.progress.since,

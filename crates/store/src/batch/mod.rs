@@ -6,6 +6,7 @@ mod end_waiting;
 mod free;
 mod lane;
 mod lock;
+mod overtaken;
 mod past;
 mod record;
 mod unsendable;

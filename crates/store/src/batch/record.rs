@@ -7,6 +7,7 @@ use grid_batch_core::batches::{
     BatchState, Change, ChangeOutcome, Event, Progress, Stale, TransitionError, transition,
 };
 use grid_batch_core::events::EventKind;
+use grid_batch_core::evidence::Evidence;
 use grid_batch_core::queue::Strategy;
 use grid_batch_core::{ServiceId, Timestamp};
 
@@ -16,6 +17,7 @@ use super::{
     key_rows,
     lane::{Lane, Lanes},
     lock_lanes, lock_services,
+    overtaken::hold_overtaken,
     write::{Followers, write},
 };
 use crate::{
@@ -76,6 +78,8 @@ pub(crate) fn record_locked<'a>(
     let Followers { followed, restored, parked } = write(connection, scheduler, &lanes, now)?;
     log.write(connection, scheduler.events(), now)?;
     put_in_doubt(connection, scheduler, restored, now)?;
+    hold_overtaken(connection, scheduler, &lanes, now)?;
+    adjust_lists(scheduler, changes, &states);
     let after_holds = fill_after_holds(connection, scheduler, lanes.values(), now)?;
     let states = record_late_commits(connection, scheduler, changes, states, now)?;
     let outcome = |(change, state): (&Change, Result<BatchState, ChangeOutcome>)| match state {
@@ -91,6 +95,26 @@ pub(crate) fn record_locked<'a>(
         Err(refused) => refused,
     };
     Ok(changes.iter().zip(states).map(outcome).collect())
+}
+
+/// Counts the commits and losses by which the size of lists is chosen.
+fn adjust_lists(
+    scheduler: &Scheduler,
+    changes: &[Change],
+    states: &[Result<BatchState, ChangeOutcome>],
+) {
+    let committed = states.iter().filter(|state| **state == Ok(BatchState::Committed));
+    scheduler.lists().committed(committed.count());
+    let is_lost = |(change, state): (&Change, &Result<_, _>)| {
+        let absent = matches!(
+            change.event,
+            Event::Evidence { evidence: Evidence::Absent | Evidence::Lost, .. }
+        );
+        absent && state.is_ok()
+    };
+    if changes.iter().zip(states).any(is_lost) {
+        scheduler.lists().lost();
+    }
 }
 
 /// Fills the lanes of services with a batch that is held now, if it stops only batches that conflict with it. Returns

@@ -107,6 +107,7 @@ fn process_scheduled(claims: &ClaimStore) {
     let waiting = store.open_batches(&parallel(), 100).unwrap().pop().unwrap();
     store.decide(&parallel(), &waiting.batch_id, 0, Decision::Invalid).unwrap();
     process_pipeline(claims);
+    process_lists(claims);
     free_many(claims);
     use_up_lengths(claims);
     dependencies::process(claims);
@@ -127,6 +128,22 @@ fn process_pipeline(claims: &ClaimStore) {
         Change::new(taken.service_id.clone(), taken.batch_id, event)
     };
     store.record(&first.iter().map(committed).collect::<Vec<_>>()).unwrap();
+}
+
+/// Sends conflicting batches in a list, of which a later one is committed first.
+fn process_lists(claims: &ClaimStore) {
+    let store = claims.store();
+    let service: ServiceId = "plan::lists".parse().unwrap();
+    let all: Vec<NewBatch> =
+        (0..60).map(|n| writing(service.clone(), 13_000 + n, &address(0))).collect();
+    store.lists().set_open(true);
+    add(store, &all);
+    claims.take_services(std::slice::from_ref(&service)).unwrap();
+    let list = take(claims, service, 9);
+    assert!(list.len() == 9 && list[1..].iter().all(|taken| taken.joins_list));
+    end(store, &list[..8], Outcome::Accepted);
+    end(store, &list[8..], Outcome::Committed);
+    store.lists().set_open(false);
 }
 
 /// Ends a batch for which more batches wait than one commit evaluates.

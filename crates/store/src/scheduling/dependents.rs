@@ -21,10 +21,12 @@ pub(crate) struct Dependents {
     pub(crate) waiting: Vec<(i64, Positioned)>,
     /// Whether there may be more.
     pub(crate) more: bool,
+    /// Those in lanes.
+    pub(crate) in_lanes: Vec<Positioned>,
 }
 
-/// Up to `count` waiting batches that wait for these, in the order of their positions for each, and all such batches in
-/// lanes of these services.
+/// Up to `count` waiting batches that wait for these, in the order of their positions for each, and separately all such
+/// batches in lanes of these services.
 pub(crate) fn find_dependents(
     connection: &mut Connection,
     blockers: &[i64],
@@ -43,9 +45,9 @@ pub(crate) fn find_dependents(
     let mut rows: Vec<DependentRow> = connection.load(&statement)?;
     let more = rows.len() >= count;
     rows.truncate(count);
-    rows.extend(find_in_lanes(connection, services, blockers)?);
     let waiting = rows.iter().map(DependentRow::read).collect::<Result<_, _>>()?;
-    Ok(Dependents { waiting, more })
+    let in_lanes = find_dependents_in_lanes(connection, services, blockers)?;
+    Ok(Dependents { waiting, more, in_lanes })
 }
 
 /// Up to `count` batches that wait for this one, after a position and batch.
@@ -70,13 +72,13 @@ pub(crate) fn find_waiting_of(
     rows.iter().map(|row| Ok(row.read()?.1)).collect()
 }
 
-/// The batches in lanes of these services that wait for one of these. They exist because the pipeline strategy sends a
-/// batch while an earlier one that it conflicts with is under way.
-fn find_in_lanes(
+/// The batches in lanes of these services that wait for one of these. They exist because a strategy sends a batch while
+/// or together with an earlier one that it conflicts with.
+pub(crate) fn find_dependents_in_lanes(
     connection: &mut Connection,
     services: &BTreeSet<ServiceId>,
     blockers: &[i64],
-) -> Result<Vec<DependentRow>, StoreError> {
+) -> Result<Vec<Positioned>, StoreError> {
     let blockers: BTreeSet<i64> = blockers.iter().copied().collect();
     let rows: Vec<DependentRow> = connection.load_rows(
         "-- find_dependents_in_lanes
@@ -85,7 +87,8 @@ fn find_in_lanes(
          where s.busy and s.blocker_seq is not null",
         service_rows(services),
     )?;
-    Ok(rows.into_iter().filter(|row| blockers.contains(&row.blocker_seq)).collect())
+    let waiting = rows.into_iter().filter(|row| blockers.contains(&row.blocker_seq));
+    waiting.map(|row| Ok(row.read()?.1)).collect()
 }
 
 result_row! {

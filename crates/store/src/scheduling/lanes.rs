@@ -1,9 +1,11 @@
 //! The lanes of a service, and the installation of its next batches in them according to its strategy.
 
 use grid_batch_core::ServiceId;
-use grid_batch_core::queue::{AnyStrategy, LaneCounts, Strategy};
+use grid_batch_core::queue::{AnyStrategy, BlockedBy, LaneCounts, Strategy};
 
-use super::waiting::{WaitingRow, first_free, first_waiting, remove_waiting};
+use super::waiting::{
+    WaitingRow, first_free, first_waiting, first_waiting_blocked, remove_waiting,
+};
 use crate::{
     halts::first_halt,
     sql::{Connection, Rows, Scheduler, Statement, StoreError, result_row},
@@ -57,13 +59,31 @@ fn find_next(
         return Ok(Vec::new());
     }
     if !strategy.keeps_order() {
-        return first_free(connection, service_id, count);
+        let mut next = first_free(connection, service_id, count)?;
+        let left = count - next.len();
+        if left > 0 && strategy.may_follow(Some(BlockedBy::Conflict)) {
+            next.extend(first_blocked(connection, service_id, strategy, left)?);
+        }
+        return Ok(next);
     }
     let first = first_waiting(connection, service_id, count)?;
     let halt = first_halt(connection, service_id)?;
     let can_follow = |batch: &WaitingRow| {
         strategy.may_follow(batch.blocked_by()) && !strategy.is_stopped(batch.position, halt)
     };
+    Ok(first.into_iter().take_while(can_follow).collect())
+}
+
+/// The first batches that wait for others and may be sent in a list with them. None that waits is before one of them, if
+/// those that wait for nothing have lanes.
+fn first_blocked(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    strategy: AnyStrategy,
+    count: usize,
+) -> Result<Vec<WaitingRow>, StoreError> {
+    let first = first_waiting_blocked(connection, service_id, count)?;
+    let can_follow = |batch: &WaitingRow| strategy.may_follow(batch.blocked_by());
     Ok(first.into_iter().take_while(can_follow).collect())
 }
 

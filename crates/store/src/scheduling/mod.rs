@@ -40,7 +40,7 @@ pub(crate) use conflicts::number_of;
 pub(crate) use dependencies::Missing;
 pub(crate) use dependents::{
     ChangedBlocker, DEPENDENTS_AT_ONCE, Positioned, begin_turns, find_changed, find_dependents,
-    find_due_services, find_waiting_of, insert_changed, remove_changed,
+    find_dependents_in_lanes, find_due_services, find_waiting_of, insert_changed, remove_changed,
 };
 pub(crate) use evaluate::{
     EndReason, Evaluation, GivenPositions, add_waiting, evaluate, find_missing_of_new,

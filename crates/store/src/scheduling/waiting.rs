@@ -226,6 +226,20 @@ pub(super) fn first_free(
     load_first(connection, sql, service_id, count)
 }
 
+/// Up to `count` batches of a service that wait for another batch, in order.
+pub(super) fn first_waiting_blocked(
+    connection: &mut Connection,
+    service_id: &ServiceId,
+    count: usize,
+) -> Result<Vec<WaitingRow>, StoreError> {
+    let sql = "-- first_waiting_blocked
+         select w.batch_seq, w.position, w.blocker_seq, w.depends_on_blocker, b.batch_id, b.created_at
+         from waiting_batches w join batches b on b.seq = w.batch_seq
+         where w.service_id = ? and w.position is not null and w.blocker_seq is not null
+         order by w.service_id, w.position limit ?";
+    load_first(connection, sql, service_id, count)
+}
+
 /// Up to `count` waiting batches of a service, in order.
 pub(super) fn first_waiting(
     connection: &mut Connection,

@@ -9,7 +9,7 @@ use std::{
 
 use grid_batch_core::batches::{ClientId, SignerId};
 use grid_batch_core::queries::PoolConnections;
-use grid_batch_core::queue::SchedulingRules;
+use grid_batch_core::queue::{ListSize, SchedulingRules};
 use grid_batch_core::{Clock, ServiceId, SystemClock, Timestamp};
 use grid_batch_support::JobTrigger;
 #[cfg(feature = "withdrawals")]
@@ -117,6 +117,11 @@ impl StoreOptions {
 }
 
 impl Store {
+    /// How many batches this process may send in one request. An adapter opens it.
+    pub fn lists(&self) -> &ListSize {
+        self.scheduler.lists()
+    }
+
     /// Opens the database, and brings its schema up to date or only checks it, depending on the access. Does not check
     /// whether it was restored.
     pub(crate) fn connect(

@@ -9,7 +9,9 @@ use std::{
 
 use diesel::prelude::*;
 use grid_batch_core::batches::BatchState;
-use grid_batch_core::queue::{AnyStrategy, Scheduling, SchedulingRules};
+use grid_batch_core::queue::{
+    AfterInvalid, AnyStrategy, ByConflict, ListSize, Scheduling, SchedulingRules,
+};
 use grid_batch_core::{ItemId, ServiceId};
 use grid_batch_support::lock;
 
@@ -24,6 +26,7 @@ pub(crate) struct Scheduler {
     rules: Arc<SchedulingRules>,
     events: EventSink,
     hooks: Arc<dyn BatchHooks>,
+    lists: ListSize,
     /// Whether the rules are those of the servers of the database.
     rules_are_known: bool,
     may_halt: bool,
@@ -65,6 +68,7 @@ impl Scheduler {
             rules,
             events,
             hooks,
+            lists: ListSize::default(),
             rules_are_known: true,
             dependents_wait: AtomicBool::default(),
             ended: Mutex::default(),
@@ -106,9 +110,20 @@ impl Scheduler {
         self.rules.of(service_id)
     }
 
-    /// The rule by which the next batches of a service are chosen.
+    /// How many batches may be sent in one request.
+    pub(crate) fn lists(&self) -> &ListSize {
+        &self.lists
+    }
+
+    /// The rule by which the next batches of a service are chosen. An invalid batch cannot stop others of its list.
     pub(crate) fn strategy(&self, service_id: &ServiceId) -> AnyStrategy {
-        self.of(service_id).rule()
+        let scheduling = self.of(service_id);
+        match scheduling.rule() {
+            AnyStrategy::ByConflict(rule) if scheduling.after_invalid == AfterInvalid::Continue => {
+                AnyStrategy::ByConflict(ByConflict { list: self.lists.get(), ..rule })
+            }
+            rule => rule,
+        }
     }
 
     /// Whether new batches are stored with positions and what they declare, so that batches of a service may have

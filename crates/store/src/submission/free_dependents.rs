@@ -13,7 +13,7 @@ use crate::{
     missing::{IncompleteBatch, find_missing_dependents, give_positions_if_complete},
     scheduling::{
         ChangedBlocker, DEPENDENTS_AT_ONCE, Positioned, begin_turns, find_changed,
-        find_due_services, find_waiting_of, remove_changed,
+        find_dependents_in_lanes, find_due_services, find_waiting_of, remove_changed,
     },
     sql::{Connection, Store, StoreError, rows::service_id},
 };
@@ -155,18 +155,27 @@ fn free_step(
             due.contains(service_id)
                 || free.contains(service_id) && scheduler.strategy(service_id).keeps_order()
         };
-        let waiting: Vec<Positioned> =
+        let mut waiting: Vec<Positioned> =
             waiting.into_iter().filter(|it| may_be_freed(&it.1)).collect();
         let missing: Vec<IncompleteBatch> =
             missing.into_iter().filter(|it| due.contains(&it.1)).collect();
         let any_locked = free.len() < services.len()
             || (waiting.len(), missing.len()) != (all_waiting, all_missing);
-        if any_locked && waiting.is_empty() && missing.is_empty() {
+        let own_service = BTreeSet::from([own.clone()]);
+        let in_lanes = if changed.ended {
+            find_dependents_in_lanes(connection, &own_service, &[changed.batch_seq])?
+        } else {
+            Vec::new()
+        };
+        if any_locked && waiting.is_empty() && missing.is_empty() && in_lanes.is_empty() {
             let ready = BTreeSet::new();
             let next = last.filter(|_| all_waiting == STEP && free.len() < services.len());
             return Ok(FreeStep { ready, evaluated: 0, any_locked, next });
         }
+        let freed_in_lane = (!in_lanes.is_empty()).then(|| own.clone());
+        waiting.extend(in_lanes);
         let mut ready = evaluate_and_end(store, connection, &waiting, &missing, free)?;
+        ready.extend(freed_in_lane);
         ready.extend(fill(connection, scheduler, free, store.now())?);
         if all_waiting == STEP || all_missing == STEP {
             let evaluated = waiting.iter().map(|it| &it.1).chain(missing.iter().map(|it| &it.1));

@@ -1,13 +1,13 @@
 //! Takes a round: the batches in lanes that can be taken now, according to the strategies of their services.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use diesel::QueryableByName;
 use grid_batch_core::batches::{BatchState, Change, Event};
 use grid_batch_core::events::EventKind;
 use grid_batch_core::ledger::{AttemptId, Outcome};
 use grid_batch_core::queue::{
-    BatchFits, InLane, Round, RoundStore, ServiceShare, Strategy, TakenBatch,
+    AnyStrategy, BatchFits, InLane, Round, RoundStore, ServiceShare, Strategy, TakenBatch,
 };
 use grid_batch_core::{BatchResult, ServiceId, Timestamp};
 
@@ -16,6 +16,7 @@ use crate::{
     events::{NewEvent, insert_events},
     halts::first_halt,
     restored::CountedSend,
+    scheduling::find_declared,
     sql::{
         ClaimStore, Connection, Dialect, Rows, Statement, Store, StoreError,
         claim_handle::micros,
@@ -144,8 +145,15 @@ fn take_fitting(
     candidates: Vec<Candidate>,
     fits: &mut BatchFits<'_>,
 ) -> Result<Round, StoreError> {
+    // Without one batch of a list, those behind it are not taken either.
+    let mut cut: Option<ServiceId> = None;
     let (fitting, others): (Vec<Candidate>, Vec<Candidate>) =
-        candidates.into_iter().partition(|candidate| fits(candidate.bytes()));
+        candidates.into_iter().partition(|candidate| {
+            let is_cut = candidate.joins_list && cut.as_ref() == Some(&candidate.service_id);
+            let fits = !is_cut && fits(candidate.bytes());
+            cut = if fits { None } else { Some(candidate.service_id.clone()) };
+            fits
+        });
     let mut left: Vec<ServiceId> = others.into_iter().map(|it| it.service_id).collect();
     left.dedup();
     Ok(Round { batches: take(store, connection, owner, now, &fitting)?, left })
@@ -163,13 +171,29 @@ fn take(
     let order: HashMap<(&str, i32), usize> =
         (0..).zip(batches).map(|(n, it)| ((it.service_id.as_str(), it.lane), n)).collect();
     rows.sort_by_cached_key(|row| order.get(&row.lane_key()).copied());
-    let event = |row: &TakenRow| {
-        let candidate = batches.get(*order.get(&row.lane_key())?)?;
-        Some(row.submitted(candidate.batch_seq))
-    };
+    let candidate = |row: &TakenRow| batches.get(*order.get(&row.lane_key())?);
+    check_lists(batches, rows.iter().filter_map(candidate))?;
+    let event = |row: &TakenRow| Some(row.submitted(candidate(row)?.batch_seq));
     let events: Vec<NewEvent> = rows.iter().filter_map(event).collect();
     insert_events(connection, store.scheduler.events(), &events, Timestamp::from_micros(now))?;
-    rows.into_iter().map(TakenRow::into_taken).collect()
+    let joins_list: Vec<bool> =
+        rows.iter().map(|row| candidate(row).is_some_and(|it| it.joins_list)).collect();
+    let taken = rows.into_iter().zip(joins_list);
+    taken.map(|(row, joins_list)| Ok(TakenBatch { joins_list, ..row.into_taken()? })).collect()
+}
+
+/// Fails if some batches of a list were taken and others not. The locks of their services prevent that.
+fn check_lists<'a>(
+    batches: &[Candidate],
+    taken: impl Iterator<Item = &'a Candidate>,
+) -> Result<(), StoreError> {
+    let taken: HashSet<i64> = taken.map(|it| it.batch_seq).collect();
+    let is_taken = |batch: &Candidate| taken.contains(&batch.batch_seq);
+    let is_torn = |pair: &[Candidate]| matches!(pair, [before, batch] if batch.joins_list && is_taken(before) != is_taken(batch));
+    if batches.windows(2).any(is_torn) {
+        return Err(StoreError::corrupt("only some batches of a locked list were taken"));
+    }
+    Ok(())
 }
 
 /// Marks batches as submitted and reads their bytes in one statement, while the lease of the
@@ -267,7 +291,16 @@ impl TakenRow {
         let (service_id, batch_id, AttemptId { attempt, epoch }) = self.attempt.read()?;
         let (deadline, trace) = (read_deadline(self.deadline)?, read_trace(self.trace)?);
         let serialized_batch = self.serialized_batch;
-        Ok(TakenBatch { service_id, batch_id, attempt, epoch, serialized_batch, deadline, trace })
+        Ok(TakenBatch {
+            service_id,
+            batch_id,
+            attempt,
+            epoch,
+            serialized_batch,
+            deadline,
+            trace,
+            joins_list: false,
+        })
     }
 }
 
@@ -280,6 +313,10 @@ struct Candidate {
     position: i64,
     /// Whether its service has several lanes because of a parked pool.
     by_pool: bool,
+    /// The batch that it waits for.
+    blocker_seq: Option<i64>,
+    /// Whether it is sent in one request with the candidate before it.
+    joins_list: bool,
     in_lane: InLane,
     /// Its size in bytes, if it can be taken as far as other batches of its service do not prevent it.
     length: Option<usize>,
@@ -315,12 +352,17 @@ fn find_candidates(
     locked: &BTreeSet<ServiceId>,
 ) -> Result<Candidates, StoreError> {
     let mut lanes = load_lanes(connection, instance, now, shares)?;
+    // Each service has one rule for the whole round, because the size of lists may change meanwhile.
+    let strategies: HashMap<&ServiceId, AnyStrategy> = shares
+        .iter()
+        .map(|share| (&share.service_id, store.scheduler.strategy(&share.service_id)))
+        .collect();
     let needs_lock = |service: &&ServiceId| {
-        let lanes = lanes.get(*service).map_or(0, Vec::len);
-        lanes > 1
+        let lanes = lanes.get(*service).map_or(&[][..], Vec::as_slice);
+        lanes.len() > 1
             && store.dialect().locks_rows()
             && !locked.contains(*service)
-            && store.scheduler.strategy(service).keeps_order()
+            && (strategies[*service].keeps_order() || list(strategies[*service], lanes) > 0)
     };
     let services = shares.iter().map(|share| &share.service_id);
     let to_lock: BTreeSet<ServiceId> = services.filter(needs_lock).cloned().collect();
@@ -330,16 +372,56 @@ fn find_candidates(
     for share in shares {
         // If a service is named twice, only the first share counts.
         let lanes = lanes.remove(&share.service_id).unwrap_or_default();
-        let strategy = store.scheduler.strategy(&share.service_id);
+        let strategy = strategies[&share.service_id];
         let in_lanes: Vec<InLane> = lanes.iter().map(|lane| lane.in_lane).collect();
+        let list = list_of_declared(connection, &lanes[..list(strategy, &lanes)])?;
         let mut next = strategy.next(&in_lanes);
+        next.retain(|next| *next >= list);
+        next.splice(..0, 0..list);
         if store.scheduler.may_stop() && strategy.keeps_order() && !next.is_empty() {
             let halt = first_halt(connection, &share.service_id)?;
             next.retain(|next| !strategy.is_stopped(lanes[*next].position, halt));
         }
-        chosen.extend(next.into_iter().take(share.batches).map(|next| lanes[next].clone()));
+        let candidate = |next: usize| {
+            let joins_list = (1..list).contains(&next);
+            Candidate { joins_list, ..lanes[next].clone() }
+        };
+        chosen.extend(next.into_iter().take(share.batches).map(candidate));
     }
     Ok(Candidates { batches: chosen, to_lock })
+}
+
+/// How many of the first batches in lanes are sent in one request. The limit on bytes keeps lists well below what a node
+/// accepts. A batch that waits for anything but a batch of the list ends it.
+fn list(strategy: AnyStrategy, lanes: &[Candidate]) -> usize {
+    const MOST_BYTES: usize = 4 << 20;
+    let in_lanes: Vec<InLane> = lanes.iter().map(|lane| lane.in_lane).collect();
+    let (mut bytes, mut listed) = (0, HashSet::new());
+    let can_be_listed = |lane: &&Candidate| {
+        bytes += lane.bytes();
+        let waits = lane.blocker_seq.is_some_and(|seq| !listed.contains(&seq));
+        listed.insert(lane.batch_seq);
+        bytes <= MOST_BYTES && !waits
+    };
+    let first = &lanes[..strategy.list(&in_lanes)];
+    with_conflict(first, first.iter().take_while(can_be_listed).count())
+}
+
+/// How many of these can be sent in one request by what they declare. The ledger itself reads what a batch that writes
+/// everything may write, such as settings, so the order in a block would not show in the results of others.
+fn list_of_declared(connection: &mut Connection, list: &[Candidate]) -> Result<usize, StoreError> {
+    if list.is_empty() {
+        return Ok(0);
+    }
+    let positioned = |lane: &Candidate| (lane.batch_seq, lane.service_id.clone(), lane.position);
+    let declared = find_declared(connection, &list.iter().map(positioned).collect::<Vec<_>>())?;
+    let some = declared.iter().take_while(|batch| !batch.access.writes_everything());
+    Ok(with_conflict(list, some.count()))
+}
+
+/// This many of the first, or none if none of these waits for another.
+fn with_conflict(first: &[Candidate], count: usize) -> usize {
+    if first[..count].iter().any(|lane| lane.blocker_seq.is_some()) { count } else { 0 }
 }
 
 /// Marks the batches in lanes by pool that no other batch overtakes. Few services have such lanes.
@@ -372,7 +454,7 @@ fn load_lanes(
         format!(
             "-- round_candidates
              select h.service_id, h.lane, h.batch_seq, coalesce(h.position, h.created_at) as position,
-                 h.submitted, h.dlt_status, h.blocker_seq is not null as is_blocked,
+                 h.submitted, h.dlt_status, h.blocker_seq, h.earlier_may_arrive,
                  h.held_at is not null as is_held, h.pool_parked, h.by_pool,
                  case when {ready} then (
                      select cast(length(p.serialized_batch) as bigint) from batch_payloads p
@@ -407,7 +489,8 @@ result_row! {
         position: i64,
         submitted: bool,
         dlt_status: Option<String>,
-        is_blocked: bool,
+        blocker_seq: Option<i64>,
+        earlier_may_arrive: bool,
         is_held: bool,
         pool_parked: bool,
         by_pool: bool,
@@ -425,15 +508,18 @@ impl CandidateRow {
             batch_seq: self.batch_seq,
             position: self.position,
             by_pool: self.by_pool,
+            blocker_seq: self.blocker_seq,
+            joins_list: false,
             in_lane: InLane {
                 state,
                 is_ready: length.is_some(),
                 is_held: self.is_held,
-                is_blocked: self.is_blocked,
+                is_blocked: self.blocker_seq.is_some(),
                 // Only its pool is parked, and the batch is not due yet.
                 may_be_overtaken: self.pool_parked
                     && state == BatchState::Delayed
                     && length.is_none(),
+                may_arrive_late: self.earlier_may_arrive,
                 goes_first: false,
             },
             length,

@@ -45,7 +45,7 @@ fn prepare(config: &Config) -> Result<OpenFn<'_>, StartError> {
         let sawtooth = if nodes.has_several_shared_nodes() {
             sawtooth.with_several_nodes(Arc::new(store.clone()), urls)
         } else {
-            sawtooth
+            sawtooth.with_lists(store.lists().clone())
         };
         Ok(ServerLedger::new(Arc::new(sawtooth)))
     }))

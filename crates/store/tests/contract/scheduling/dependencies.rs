@@ -110,6 +110,7 @@ fn batch_of_the_same_list_is_a_dependency(db: &Database) {
             serialized_batch: Vec::new(),
             deadline: None,
             trace: None,
+            joins_list: false,
         };
         store.commit(std::slice::from_ref(&taken));
         store.free_all();

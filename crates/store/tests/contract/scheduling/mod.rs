@@ -15,6 +15,7 @@ mod in_lanes;
 mod instances;
 mod kept_order;
 mod lengths;
+mod lists;
 mod lookups;
 mod missing;
 mod order;
