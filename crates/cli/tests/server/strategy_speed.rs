@@ -16,7 +16,7 @@ use grid_batch_test_support::{batches::SignedBatch, wait::wait_until};
 use crate::harness::{BatchHarness, post_to_ledger};
 
 const BLOCK_INTERVAL: Duration = Duration::from_secs(1);
-const BLOCK_SIZE: usize = 30;
+const BLOCK_SIZE: usize = 25;
 /// Enough batches under way for a block, and for the next one while that is recorded.
 const TWO_BLOCKS: &str = "250";
 /// How many blocks the independent batches fill.
