@@ -28,7 +28,7 @@ fn batches_at_load_take_few_allocations() {
     let allocations = run.per_batch(allocations.parse().unwrap());
     let bytes = run.per_batch(bytes.parse().unwrap());
     println!("{allocations:.0} allocations and {bytes:.0} bytes a batch");
-    // 1,000 to 1,095 and 157,000 to 175,000 were measured. On a slow machine, groups are smaller.
-    assert!(allocations <= 1_120.0, "{allocations:.0} allocations a batch");
+    // 680 and 157,000 to 175,000 were measured. On a slow machine, groups are smaller.
+    assert!(allocations <= 800.0, "{allocations:.0} allocations a batch");
     assert!(bytes <= 180_000.0, "{bytes:.0} bytes a batch");
 }
