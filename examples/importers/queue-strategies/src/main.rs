@@ -106,6 +106,7 @@ impl OpenBatchStore for TransferStore {
             serialized_batch: batch.batch_id.as_bytes().to_vec(),
             deadline: None,
             trace: None,
+            joins_list: false,
         }))
     }
 
