@@ -72,7 +72,7 @@ pub fn signed_requests(plan: &Plan) -> Vec<Request> {
 fn signed_request(plan: &Plan, group: usize, numbers: std::ops::Range<usize>) -> Request {
     let key = SigningKey::from_seed(1);
     // Batches with the same address conflict.
-    let address = &format!("{group:070x}");
+    let address = &format!("1cf126{group:064x}");
     let batches: Vec<_> = numbers
         .map(|number| {
             let transaction = TransactionBuilder::new("bench", "1.0")
