@@ -17,10 +17,10 @@
 //! The arguments of each function of `Strategy` come from these statements:
 //!
 //! - `room`: `load_lanes`.
-//! - `may_follow`: `first_waiting` if the order is kept, otherwise `first_free`. The blocker was found when the batch
-//!   was stored or evaluated, by `find_dependencies`, `find_conflicts`, `find_newest_waiting` and
-//!   `find_newest_in_lanes`.
-//! - `next`: `round_candidates`.
+//! - `may_follow`: `first_waiting` if the order is kept, otherwise `first_free` and, for lists, `first_waiting_blocked`.
+//!   The blocker was found when the batch was stored or evaluated, by `find_dependencies`, `find_conflicts`,
+//!   `find_newest_waiting` and `find_newest_in_lanes`.
+//! - `next` and `list`: `round_candidates`.
 //! - `is_stopped`: `first_halt`.
 //! - `lets_others_go`, after an end: `find_dependents` and `find_dependents_in_lanes`, whose blockers are found again.
 //! - `waits_for`: the queries of `operator/wait_reasons.rs`.

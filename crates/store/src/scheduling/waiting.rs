@@ -218,12 +218,7 @@ pub(super) fn first_free(
     service_id: &ServiceId,
     count: usize,
 ) -> Result<Vec<WaitingRow>, StoreError> {
-    let sql = "-- first_free
-         select w.batch_seq, w.position, w.blocker_seq, w.depends_on_blocker, b.batch_id, b.created_at
-         from waiting_batches w join batches b on b.seq = w.batch_seq
-         where w.service_id = ? and w.position is not null and w.blocker_seq is null
-         order by w.service_id, w.position limit ?";
-    load_first(connection, sql, service_id, count)
+    load_first(connection, "-- first_free", " and w.blocker_seq is null", service_id, count)
 }
 
 /// Up to `count` batches of a service that wait for another batch, in order.
@@ -232,12 +227,13 @@ pub(super) fn first_waiting_blocked(
     service_id: &ServiceId,
     count: usize,
 ) -> Result<Vec<WaitingRow>, StoreError> {
-    let sql = "-- first_waiting_blocked
-         select w.batch_seq, w.position, w.blocker_seq, w.depends_on_blocker, b.batch_id, b.created_at
-         from waiting_batches w join batches b on b.seq = w.batch_seq
-         where w.service_id = ? and w.position is not null and w.blocker_seq is not null
-         order by w.service_id, w.position limit ?";
-    load_first(connection, sql, service_id, count)
+    load_first(
+        connection,
+        "-- first_waiting_blocked",
+        " and w.blocker_seq is not null",
+        service_id,
+        count,
+    )
 }
 
 /// Up to `count` waiting batches of a service, in order.
@@ -246,20 +242,23 @@ pub(super) fn first_waiting(
     service_id: &ServiceId,
     count: usize,
 ) -> Result<Vec<WaitingRow>, StoreError> {
-    let sql = "-- first_waiting
-         select w.batch_seq, w.position, w.blocker_seq, w.depends_on_blocker, b.batch_id, b.created_at
-         from waiting_batches w join batches b on b.seq = w.batch_seq
-         where w.service_id = ? and w.position is not null
-         order by w.service_id, w.position limit ?";
-    load_first(connection, sql, service_id, count)
+    load_first(connection, "-- first_waiting", "", service_id, count)
 }
 
+/// Up to `count` waiting batches with a position for which the condition holds, in order.
 fn load_first(
     connection: &mut Connection,
-    sql: &'static str,
+    name: &str,
+    condition: &str,
     service_id: &ServiceId,
     count: usize,
 ) -> Result<Vec<WaitingRow>, StoreError> {
-    let statement = Statement::new(sql);
+    let statement = Statement::new(format!(
+        "{name}
+         select w.batch_seq, w.position, w.blocker_seq, w.depends_on_blocker, b.batch_id, b.created_at
+         from waiting_batches w join batches b on b.seq = w.batch_seq
+         where w.service_id = ? and w.position is not null{condition}
+         order by w.service_id, w.position limit ?"
+    ));
     connection.load(&statement.text(service_id.as_str()).long(limit(count)))
 }
