@@ -7,7 +7,8 @@ use std::{error::Error, fmt::Display};
 
 use diesel::{connection::SimpleConnection, prelude::*};
 use grid_batch_core::batches::{AddressPrefix, BatchState, DeclaredAccess, Event, StoredBatch};
-use grid_batch_core::ledger::Outcome;
+use grid_batch_core::claims::SubmittedBatch;
+use grid_batch_core::ledger::{AttemptId, Outcome};
 use grid_batch_core::queue::{Scheduling, SchedulingRules, StrategyKind, TakenBatch};
 use grid_batch_core::{BatchError, BatchResult, ItemId, Timestamp, batches};
 use grid_batch_core::{GlobalScopeId, ScopeId, ServiceId};
@@ -98,15 +99,12 @@ impl OpenBatchStore for TransferStore {
     }
 
     fn mark_submitted(&self, batch: &StoredBatch) -> BatchResult<Option<TakenBatch>> {
-        Ok(self.apply(batch, Event::Taken)?.map(|attempt| TakenBatch {
-            service_id: batch.service_id.clone(),
-            batch_id: batch.batch_id,
-            attempt,
-            epoch: 0,
-            serialized_batch: batch.batch_id.as_bytes().to_vec(),
-            deadline: None,
-            trace: None,
-            joins_list: false,
+        let (service_id, batch_id) = (batch.service_id.clone(), batch.batch_id);
+        Ok(self.apply(batch, Event::Taken)?.map(|attempt| {
+            let attempt_id = AttemptId { attempt, epoch: 0 };
+            let submitted = SubmittedBatch { service_id, batch_id, attempt_id };
+            let serialized_batch = batch_id.as_bytes().to_vec();
+            TakenBatch { serialized_batch, ..TakenBatch::without_bytes(submitted) }
         }))
     }
 
