@@ -1,7 +1,7 @@
 use std::{
-    fs::File,
+    fs::{self, File},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -35,11 +35,18 @@ pub struct Sqlite {
 /// frames, which starts again when the log is reused.
 #[derive(Debug, Default)]
 struct LogCounter {
-    index: PathBuf,
+    index: LogIndex,
     last: Option<IndexHeader>,
     transactions: u64,
     frames: u64,
     page_size: u64,
+}
+
+/// The index of the log. It stays open, because closing it would end the locks that this process's connections have on it.
+#[derive(Debug, Default)]
+struct LogIndex {
+    path: PathBuf,
+    file: Option<(u64, File)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +65,7 @@ struct Number {
 impl Sqlite {
     pub(super) fn new(directory: &Path) -> Self {
         let path = directory.join("batches.db");
-        let index = directory.join("batches.db-shm");
+        let index = LogIndex { path: directory.join("batches.db-shm"), file: None };
         let counter = Arc::new(Mutex::new(LogCounter { index, ..LogCounter::default() }));
         let is_stopped = Arc::<AtomicBool>::default();
         let thread = thread::spawn({
@@ -121,7 +128,7 @@ impl Drop for Sqlite {
 
 impl LogCounter {
     fn update(&mut self) {
-        let Some(header) = read_header(&self.index) else { return };
+        let Some(header) = self.index.read_header() else { return };
         let (transactions, frames) = match self.last.replace(header) {
             None => (header.transactions, header.frames),
             Some(last) if last.frames > header.frames => {
@@ -137,16 +144,56 @@ impl LogCounter {
     }
 }
 
-/// The header of the log's index ("WAL-Index Format" in the documentation of SQLite).
-fn read_header(index: &Path) -> Option<IndexHeader> {
-    let mut bytes = [0; 20];
-    File::open(index).ok()?.read_exact_at(&mut bytes, 0).ok()?;
-    let number =
-        |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    let is_initialized = bytes[12] == 1;
-    is_initialized.then(|| IndexHeader {
-        transactions: number(8),
-        page_size: u16::from_ne_bytes([bytes[14], bytes[15]]),
-        frames: number(16),
-    })
+impl LogIndex {
+    /// The header ("WAL-Index Format" in the documentation of SQLite).
+    fn read_header(&mut self) -> Option<IndexHeader> {
+        let mut bytes = [0; 20];
+        self.open()?.read_exact_at(&mut bytes, 0).ok()?;
+        let number = |at: usize| {
+            u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let is_initialized = bytes[12] == 1;
+        is_initialized.then(|| IndexHeader {
+            transactions: number(8),
+            page_size: u16::from_ne_bytes([bytes[14], bytes[15]]),
+            frames: number(16),
+        })
+    }
+
+    /// The file, which is another one after all connections were closed.
+    fn open(&mut self) -> Option<&File> {
+        let inode = fs::metadata(&self.path).ok()?.ino();
+        let is_open = self.file.as_ref().is_some_and(|(opened, _)| *opened == inode);
+        if !is_open {
+            self.file = Some((inode, File::open(&self.path).ok()?));
+        }
+        self.file.as_ref().map(|(_, file)| file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_keeps_the_locks_of_connections() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut database = Sqlite::new(directory.path());
+        let writer = database.writer();
+        let table = "pragma journal_mode = wal; create table batches (ended_at bigint)";
+        writer.batch_execute(table).unwrap();
+        writer.batch_execute("begin; select * from batches").unwrap();
+        let locks = || {
+            let inode = fs::metadata(directory.path().join("batches.db-shm")).unwrap().ino();
+            let inode = format!(":{inode} ");
+            let locks = fs::read_to_string("/proc/locks").unwrap();
+            locks.lines().filter(|lock| lock.contains(&inode)).count()
+        };
+        let before = locks();
+        assert!(before > 0);
+        for _ in 0..3 {
+            database.usage();
+        }
+        assert_eq!(locks(), before);
+    }
 }
