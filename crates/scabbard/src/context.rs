@@ -10,7 +10,7 @@ use grid_batch_core::{
 use grid_batch_http::{Forwarder, HttpError, HttpRequests};
 use grid_batch_nodes::{NodePool, StatusUrlResolver};
 use grid_batch_protocol::CylinderToken;
-use grid_batch_support::BlockingWork;
+use grid_batch_support::{BlockingWork, GroupedWork};
 
 use crate::{
     ScabbardOptions,
@@ -27,8 +27,11 @@ use crate::{
     unknown_services::UnknownServices,
 };
 
-/// How many reads, and how many writes, of the history of services run at the same time.
-const HISTORY_PLACES: usize = 8;
+/// How many reads of the history of services run at the same time.
+const HISTORY_READS: usize = 8;
+
+/// Writes to the history of services: whether that of one is known, or none.
+type HistoryWrites = GroupedWork<Option<(ServiceId, bool)>, BatchResult<()>>;
 
 /// The state that the clones of one adapter share.
 pub(crate) struct ScabbardContext {
@@ -57,8 +60,8 @@ pub(crate) struct ScabbardContext {
     pub(crate) history_of_services: OnceLock<Arc<dyn CommitHistory>>,
     /// Limits reads of it. Each blocks a thread, and thousands of services may submit at the same time.
     pub(crate) history_reads: BlockingWork,
-    /// Limits writes to it, which may wait for locked rows and must not stop reads.
-    pub(crate) history_writes: BlockingWork,
+    /// Groups writes to it, which may wait for locked rows and must not stop reads.
+    pub(crate) history_writes: HistoryWrites,
     pub(crate) rules: OnceLock<NewBatchRules>,
     pub(crate) foreign_transactions: ForeignTransactions,
     pub(crate) unknown_services: UnknownServices,
@@ -94,8 +97,8 @@ impl ScabbardContext {
             applied: AppliedTransactions::new(),
             observed: Arc::default(),
             history_of_services: OnceLock::new(),
-            history_reads: BlockingWork::new(HISTORY_PLACES),
-            history_writes: BlockingWork::new(HISTORY_PLACES),
+            history_reads: BlockingWork::new(HISTORY_READS),
+            history_writes: HistoryWrites::default(),
             rules: OnceLock::new(),
             foreign_transactions: ForeignTransactions::new(),
             unknown_services: UnknownServices::new(),

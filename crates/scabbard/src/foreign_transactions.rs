@@ -96,11 +96,7 @@ impl ForeignTransactions {
 async fn store_all(context: Arc<ScabbardContext>) {
     let foreign = &context.foreign_transactions;
     while !foreign.ends_writing() {
-        let store = Arc::clone(&context);
-        let write =
-            move |history: &dyn CommitHistory| store.foreign_transactions.store_heard(history);
-        let stored = context.with_history(&context.history_writes, write).await;
-        if let Err(error) = stored {
+        if let Err(error) = context.write_history(None).await {
             warn!(error:%; "cannot store the transactions of other clients; trying again");
             sleep(ForeignTransactions::PAUSE).await;
         }

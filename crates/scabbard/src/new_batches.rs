@@ -9,7 +9,7 @@ use futures_util::{
 };
 use grid_batch_core::ledger::{CommitHistory, HistoryFacts, Outcome, SubmissionAnswer};
 use grid_batch_core::{BatchError, BatchResult, ItemId, MonotonicTime, ServiceId};
-use grid_batch_support::{BlockingWork, ServicePattern};
+use grid_batch_support::ServicePattern;
 use log::{info, warn};
 use tokio::pin;
 
@@ -114,20 +114,20 @@ impl ScabbardContext {
     ) -> BatchResult<HistoryFacts> {
         let (service, batch_id) = (service.clone(), *batch_id);
         let read = move |history: &dyn CommitHistory| history.read_history(&service, &batch_id);
-        self.with_history(&self.history_reads, read).await
+        self.with_history(read).await
     }
 
-    /// Calls a function with the store's history of services on a thread that may block, as soon as one of these places
-    /// is free. It may continue after the future is dropped, and keeps its place until it ends.
-    pub(crate) async fn with_history<T: Default + Send + 'static>(
+    /// Reads the store's history of services on a thread that may block, as soon as a place is free. It may continue
+    /// after the future is dropped, and keeps its place until it ends.
+    async fn with_history<T: Default + Send + 'static>(
         &self,
-        places: &BlockingWork,
         run: impl FnOnce(&dyn CommitHistory) -> BatchResult<T> + Send + 'static,
     ) -> BatchResult<T> {
         let Some(history) = self.history_of_services.get().cloned() else {
             return Ok(T::default());
         };
-        places.run(move || run(&*history)).await.unwrap_or_else(|panic| Err(panic.into()))
+        let read = self.history_reads.run(move || run(&*history)).await;
+        read.unwrap_or_else(|panic| Err(panic.into()))
     }
 
     /// Checks that a batch that no node has was never committed. The error is the answer if that is not proved.
@@ -242,13 +242,37 @@ impl ScabbardContext {
                  to \"send\" for the service"
             );
         }
-        let (context, service) = (Arc::clone(self), service.clone());
-        self.with_history(&self.history_writes, move |history| {
-            // The history is known only if the transactions of other clients are stored first.
-            context.foreign_transactions.store_heard(history)?;
-            history.set_history_known(&service, is_known)
-        })
-        .await
+        self.write_history(Some((service.clone(), is_known))).await
+    }
+
+    /// Stores the transactions that events have named, and then whether the history of a service is known. It may
+    /// continue after the future is dropped.
+    pub(crate) async fn write_history(
+        self: &Arc<Self>,
+        known: Option<(ServiceId, bool)>,
+    ) -> BatchResult<()> {
+        let Some(history) = self.history_of_services.get().cloned() else { return Ok(()) };
+        let context = Arc::clone(self);
+        let write = move |known: Vec<_>| context.write_histories(&*history, &known);
+        let written = self.history_writes.run(known, write).await;
+        written.unwrap_or_else(|panic| Err(panic.into()))
+    }
+
+    fn write_histories(
+        &self,
+        history: &dyn CommitHistory,
+        known: &[Option<(ServiceId, bool)>],
+    ) -> BatchResult<()> {
+        // The history is known only if the transactions of other clients are stored first.
+        self.foreign_transactions.store_heard(history)?;
+        for is_known in [true, false] {
+            let services = known.iter().flatten().filter(|(_, known)| *known == is_known);
+            let services: Vec<ServiceId> = services.map(|(service, _)| service.clone()).collect();
+            if !services.is_empty() {
+                history.set_history_known(&services, is_known)?;
+            }
+        }
+        Ok(())
     }
 
     /// Why a batch of the service that is submitted now is refused.
@@ -264,7 +288,7 @@ impl ScabbardContext {
         }
         let name = service.clone();
         let read = move |history: &dyn CommitHistory| history.is_history_known(&name);
-        let is_known = self.with_history(&self.history_reads, read).await;
+        let is_known = self.with_history(read).await;
         match is_known {
             // The sender will find out whether the history is known.
             Ok(None | Some(true)) | Err(_) => Ok(()),

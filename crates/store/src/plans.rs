@@ -16,6 +16,7 @@ use std::{
     fmt::Write as _,
     fs,
     path::Path,
+    slice,
     sync::Arc,
     time::Duration,
 };
@@ -329,7 +330,7 @@ fn process_batches(claims: &ClaimStore, services: &[ServiceId]) {
 
 /// Records and reads what a service has committed.
 fn use_histories(store: &Store, service_id: &ServiceId, batch_id: &ItemId) {
-    store.set_history_known(service_id, true).unwrap();
+    store.set_history_known(slice::from_ref(service_id), true).unwrap();
     store.read_history(service_id, batch_id).unwrap();
     let ids: Vec<ItemId> = (0..200).map(|byte| ItemId::from_bytes([byte; 64])).collect();
     store.add_applied(service_id, &ids).unwrap();

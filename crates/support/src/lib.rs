@@ -6,6 +6,7 @@ mod blocking_work;
 mod bounded_map;
 mod error_chain;
 mod group_pause;
+mod grouped_work;
 mod histogram;
 mod jobs;
 mod lock;
@@ -27,6 +28,7 @@ pub use bounded_map::BoundedMap;
 pub use error_chain::ErrorChain;
 pub use grid_batch_core::queue::Backoff;
 pub use group_pause::GroupPause;
+pub use grouped_work::GroupedWork;
 pub use histogram::{Histogram, HistogramValues};
 pub use jobs::{
     BlockingPool, Job, JobReport, JobRuns, JobTrigger, Jobs, Next, Schedule, TimeShare,

@@ -38,8 +38,8 @@ pub trait CommitHistory: Send + Sync {
     }
 
     /// Records whether this store, together with what the nodes can still show, accounts for every batch that
-    /// the service has committed.
-    fn set_history_known(&self, _service_id: &ServiceId, _is_known: bool) -> BatchResult<()> {
+    /// these services have committed.
+    fn set_history_known(&self, _services: &[ServiceId], _is_known: bool) -> BatchResult<()> {
         Ok(())
     }
 

@@ -82,7 +82,7 @@ impl CommitHistory for MemoryHistory {
         Ok(self.is_known())
     }
 
-    fn set_history_known(&self, _: &ServiceId, is_known: bool) -> BatchResult<()> {
+    fn set_history_known(&self, _: &[ServiceId], is_known: bool) -> BatchResult<()> {
         self.lock().facts.is_known = Some(is_known);
         Ok(())
     }

@@ -8,7 +8,7 @@ use grid_batch_core::{BatchResult, ItemId, ServiceId};
 use super::past_transactions::add_applied;
 use crate::sql::{
     Connection, Rows, Statement, Store, StoreError, result_row,
-    rows::batch_id as header_id,
+    rows::{batch_id as header_id, service_rows},
     schema::{batches, lanes, service_histories},
 };
 
@@ -74,14 +74,15 @@ impl CommitHistory for Store {
         Ok(rows.into_iter().flatten().next())
     }
 
-    fn set_history_known(&self, service_id: &ServiceId, is_known: bool) -> BatchResult<()> {
-        let statement = Statement::new(format!(
+    fn set_history_known(&self, services: &[ServiceId], is_known: bool) -> BatchResult<()> {
+        let sql = format!(
             "-- set_history_known
-             insert into service_histories (service_id, is_known) values (?, {is_known})
+             insert into service_histories (service_id, is_known)
+             select service_id, {is_known} from {{x}} where true
              on conflict (service_id) do update set is_known = {is_known}"
-        ))
-        .text(service_id.as_str());
-        self.pools.write()?.execute(&statement)?;
+        );
+        let rows = service_rows(services).in_chunks();
+        self.pools.write()?.write_transaction(|connection| connection.execute_rows(sql, rows))?;
         Ok(())
     }
 

@@ -38,7 +38,7 @@ fn facts(store: &Store, number: u64) -> HistoryFacts {
 
 fn known(store: &Store) {
     CommitHistory::refuse_past_transactions(store);
-    store.set_history_known(&service(NAME), true).unwrap();
+    store.set_history_known(&[service(NAME)], true).unwrap();
 }
 
 /// The outcome of adding one batch.
@@ -52,16 +52,18 @@ fn history_of_a_service_is_recorded(db: &Database) {
     let is_known = || store.is_history_known(&service(NAME)).unwrap();
     assert_eq!((is_known(), facts(&store, 1)), (None, HistoryFacts::default()));
     for known in [true, false, true] {
-        store.set_history_known(&service(NAME), known).unwrap();
+        // One of them twice.
+        store.set_history_known(&["a::b", "a::d", "a::b"].map(service), known).unwrap();
         assert_eq!((is_known(), facts(&store, 1).is_known), (Some(known), Some(known)));
     }
-    assert_eq!(store.is_history_known(&service("a::c")).unwrap(), None);
+    let of_others = ["a::d", "a::c"].map(|name| store.is_history_known(&service(name)).unwrap());
+    assert_eq!(of_others, [Some(true), None]);
 }
 
 fn history_is_not_known_after_a_restore(db: &Database) {
     let store = db.open();
     known(&store);
-    store.set_history_known(&service("a::c"), false).unwrap();
+    store.set_history_known(&[service("a::c")], false).unwrap();
     let before = db.open().generation();
     drop(store);
     db.restored().mark_restored(true, &by_program()).unwrap();
