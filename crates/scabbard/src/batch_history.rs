@@ -20,9 +20,9 @@ pub(crate) type BatchKey = (ServiceId, ItemId);
 /// The records of the latest batches.
 pub(crate) struct BatchHistory {
     records: Mutex<BoundedMap<BatchKey, BatchRecord>>,
-    /// The last questions about batches that no node had. Many batches are asked about long before they are sent, so
-    /// they must not displace the records of batches that were sent.
-    not_found: Mutex<BoundedMap<BatchKey, BatchQuestion>>,
+    /// The last questions about batches that no node had, and their answers. Many batches are asked about long before
+    /// they are sent, so they must not displace the records of batches that were sent.
+    not_found: Mutex<BoundedMap<BatchKey, (BatchQuestion, Unreported)>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -123,8 +123,17 @@ pub(crate) struct BatchQuestion {
     pub(crate) asked_at: MonotonicTime,
     /// The subscription that was live and caught up when the question was asked.
     pub(crate) subscription: Option<SubscriptionId>,
-    /// Whether the answer shows everything that was committed since the history of the service was known.
+}
+
+/// The answers of the nodes about a batch that none of them has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Unreported {
+    /// Whether they were also asked for a proof that the batch is new.
+    pub(crate) asks_history: bool,
+    /// Whether a node still knows a batch that was committed when the history of the service was known.
     pub(crate) shows_history: bool,
+    /// Whether all nodes have answered.
+    pub(crate) is_complete: bool,
 }
 
 impl BatchHistory {
@@ -218,13 +227,20 @@ impl BatchHistory {
     }
 
     /// Records that no node has the batch.
-    pub(crate) fn mark_not_found(&self, batch: &BatchKey, question: BatchQuestion) {
-        lock(&self.not_found).set(batch, question);
+    pub(crate) fn mark_not_found(
+        &self,
+        batch: &BatchKey,
+        question: BatchQuestion,
+        unreported: Unreported,
+    ) {
+        lock(&self.not_found).set(batch, (question, unreported));
     }
 
-    /// The last question to which no node had the batch.
-    pub(crate) fn not_found(&self, batch: &BatchKey) -> Option<BatchQuestion> {
-        lock(&self.not_found).get(batch).copied()
+    /// The answers to the last question to which no node had the batch, if they can still be used, given the same
+    /// question asked `now`.
+    pub(crate) fn not_found(&self, batch: &BatchKey, now: BatchQuestion) -> Option<Unreported> {
+        let found = lock(&self.not_found).get(batch).copied();
+        found.filter(|(question, _)| question.counts(now)).map(|(_, unreported)| unreported)
     }
 
     /// Records that a node reported the batch as committed.
@@ -366,7 +382,7 @@ impl BatchQuestion {
     const COUNTS_WITH_EVENTS_FOR: Duration = Duration::from_secs(30);
 
     /// Whether the answer can still be used, given the same question asked `now`.
-    pub(crate) fn counts(self, now: Self) -> bool {
+    fn counts(self, now: Self) -> bool {
         let age = now.asked_at.since(self.asked_at);
         let misses_no_event = self.subscription.is_some() && self.subscription == now.subscription;
         age < Self::COUNTS_FOR || (misses_no_event && age < Self::COUNTS_WITH_EVENTS_FOR)
@@ -745,14 +761,14 @@ mod tests {
     ) -> bool {
         let question = |seconds, subscription| {
             let asked_at = MonotonicTime::default().plus(Duration::from_secs(seconds));
-            BatchQuestion { asked_at, subscription, shows_history: false }
+            BatchQuestion { asked_at, subscription }
         };
         let history = history();
-        assert!(history.not_found(&batch()).is_none());
-        history.mark_not_found(&batch(), question(1, None));
-        history.mark_not_found(&batch(), question(5, then));
-        let not_found = history.not_found(&batch()).unwrap();
-        not_found.counts(question(5 + seconds, now))
+        assert!(history.not_found(&batch(), question(1, None)).is_none());
+        for question in [question(1, None), question(5, then)] {
+            history.mark_not_found(&batch(), question, Unreported::default());
+        }
+        history.not_found(&batch(), question(5 + seconds, now)).is_some()
     }
 
     #[test]

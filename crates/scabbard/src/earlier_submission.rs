@@ -10,9 +10,8 @@ use grid_batch_protocol::transaction_ids;
 use log::{debug, warn};
 
 use crate::{
-    batch_history::{BatchKey, BatchQuestion, FirstPost},
+    batch_history::{BatchKey, BatchQuestion, FirstPost, Unreported},
     context::{ScabbardContext, parse_scope},
-    new_batches::Unreported,
     node_reports::{CombinedStatus, NodeAnswer, StatusAtNode, no_status},
     observed_nodes::{EventSource, ObservedNode},
     sender::try_again,
@@ -47,8 +46,10 @@ impl ScabbardContext {
         batch: &BatchKey,
     ) -> Result<Option<Unreported>, SubmissionAnswer> {
         let Some(attempt_id) = submission.attempt_id() else { return Ok(None) };
-        if attempt_id.attempt == 1 && self.is_asked(batch) {
-            return Ok(Some(Unreported { shows_history: true, is_complete: true }));
+        if attempt_id.attempt == 1
+            && let Some(unreported) = self.asked_ahead(batch)
+        {
+            return Ok(Some(unreported));
         }
         let asked = self.ask_before_post(scope, &[batch.1]).await;
         let Asked { statuses, unreported } = asked.map_err(|error| cannot_query(&error))?;
@@ -64,18 +65,16 @@ impl ScabbardContext {
         }
     }
 
-    /// Whether nodes were asked about the batch lately and their answers can still be used and prove that it is new.
-    fn is_asked(&self, batch: &BatchKey) -> bool {
-        self.history.not_found(batch).is_some_and(|question| {
-            question.counts(self.question(&batch.0))
-                && (question.shows_history || self.is_history_shown(&batch.0))
-        })
+    /// The answers of the nodes, if they were asked about the batch lately and another question would show no more.
+    fn asked_ahead(&self, batch: &BatchKey) -> Option<Unreported> {
+        let unreported = self.history.not_found(batch, self.question(&batch.0))?;
+        (unreported.asks_history || self.is_history_shown(&batch.0)).then_some(unreported)
     }
 
     /// A question about batches of the service that is asked now.
     fn question(&self, service: &ServiceId) -> BatchQuestion {
         let (asked_at, subscription) = (self.clock.monotonic(), self.observed.caught_up(service));
-        BatchQuestion { asked_at, subscription, shows_history: false }
+        BatchQuestion { asked_at, subscription }
     }
 
     /// Whether a batch with this status was sent before this attempt and must not be sent again. A dropped batch stays
@@ -139,7 +138,7 @@ impl ScabbardContext {
         let Ok(scope) = parse_scope(service_id.as_str()) else { return };
         let is_open_question = |id: &ItemId| {
             let batch = (service_id.clone(), *id);
-            !self.history.get(&batch).is_committed && !self.is_asked(&batch)
+            !self.history.get(&batch).is_committed && self.asked_ahead(&batch).is_none()
         };
         let ids: Vec<ItemId> = batch_ids.iter().copied().filter(is_open_question).collect();
         for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
@@ -153,6 +152,7 @@ impl ScabbardContext {
     /// Fails if no node answers.
     async fn ask_before_post(&self, scope: &ServiceScopeId, ids: &[ItemId]) -> BatchResult<Asked> {
         let first = ids.first().copied().unwrap_or_else(|| ItemId::from_bytes([0; 64]));
+        let asks_history = !self.is_history_shown(scope.service_id());
         let anchor = self.anchor(scope.service_id(), &first).await?;
         let anchor = anchor.map(|id| id.to_string());
         let (generation, live) =
@@ -171,16 +171,17 @@ impl ScabbardContext {
             self.set_continuous(scope.service_id(), live, generation);
         }
         let is_complete = answers.iter().all(NodeAnswer::is_complete);
+        let unreported = Unreported { asks_history, shows_history, is_complete };
         let mut statuses = Vec::with_capacity(ids.len());
         for (id, text) in ids.iter().zip(&texts) {
             let reports: Vec<_> = answers.iter().map(|answer| answer.about(text)).collect();
             let status = combined_status(&reports)?;
             if status.is_none() {
-                self.history.mark_not_found(&key(id), BatchQuestion { shows_history, ..question });
+                self.history.mark_not_found(&key(id), question, unreported);
             }
             statuses.push(status);
         }
-        Ok(Asked { statuses, unreported: Unreported { shows_history, is_complete } })
+        Ok(Asked { statuses, unreported })
     }
 }
 

@@ -14,7 +14,7 @@ use log::{info, warn};
 use tokio::pin;
 
 use crate::{
-    batch_history::BatchKey,
+    batch_history::{BatchKey, Unreported},
     context::{ScabbardContext, parse_scope},
     events::ServiceEventStream,
     observed_nodes::{EventSource, ObservedNode, SubscriptionId},
@@ -54,15 +54,6 @@ impl NewBatchRules {
     fn is_known(&self, service: &ServiceId) -> bool {
         self.of(service) == UnknownHistory::Send
     }
-}
-
-/// The answers of the nodes about a batch that none of them has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Unreported {
-    /// Whether a node still knows a batch that was committed when the history of the service was known.
-    pub(crate) shows_history: bool,
-    /// Whether all nodes have answered.
-    pub(crate) is_complete: bool,
 }
 
 /// Since when batches of a service have waited for a proof that they are new, and when one was last tried.
@@ -134,7 +125,7 @@ impl ScabbardContext {
     pub(crate) async fn check_is_new(
         self: &Arc<Self>,
         batch: &BatchKey,
-        Unreported { shows_history, is_complete }: Unreported,
+        Unreported { shows_history, is_complete, .. }: Unreported,
     ) -> Result<(), SubmissionAnswer> {
         let (service, batch_id) = batch;
         if shows_history || self.is_history_shown(service) {

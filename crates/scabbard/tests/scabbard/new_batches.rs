@@ -74,6 +74,23 @@ async fn node_is_asked_to_replay_where_events_are_not_subscribed_to() {
     }
 }
 
+#[tokio::test]
+async fn answer_ahead_is_used_before_the_history_is_known() {
+    for (count, expected) in [(3, Outcome::Accepted), (MANY, Outcome::NotProvedNew)] {
+        let history = MemoryHistory::new(None);
+        let ledger = with_commits(count, &history).await;
+        subscribe(&ledger).await;
+        let batch_id = id(200).parse().unwrap();
+        ledger.scabbard.ask_ahead(&SERVICE.parse().unwrap(), &[batch_id]).await;
+        ledger.scabbard.ask_ahead(&SERVICE.parse().unwrap(), &[batch_id]).await;
+        assert_eq!(send(&ledger, 200, 1).await.outcome, expected, "{count}");
+        let requests = ledger.sim.requests();
+        let about = requests.iter().filter(|request| request.batch_ids.contains(&batch_id));
+        let questions = about.filter(|request| request.kind == RequestKind::Statuses).count();
+        assert_eq!(questions, 1, "{count}");
+    }
+}
+
 /// The subscription ends before, during or after its check, as when the server stops or the node restarts.
 #[tokio::test]
 async fn subscription_that_ends_while_it_is_checked_proves_nothing() {
