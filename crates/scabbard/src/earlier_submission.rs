@@ -46,7 +46,7 @@ impl ScabbardContext {
         batch: &BatchKey,
     ) -> Result<Option<Unreported>, SubmissionAnswer> {
         let Some(attempt_id) = submission.attempt_id() else { return Ok(None) };
-        if attempt_id.attempt == 1
+        if self.history.get(batch).is_unsent(attempt_id.attempt)
             && let Some(unreported) = self.asked_ahead(batch)
         {
             return Ok(Some(unreported));

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use grid_batch_core::evidence::{Evidence, UnresolvedBatch};
 use grid_batch_core::ledger::{AttemptId, Ledger, Outcome, Submission, SubmissionAnswer};
 use grid_batch_core::{ItemId, PeerService, ServiceId};
-use grid_batch_ledger_sim::{Fault, LedgerSim, LoggedRequest, RequestKind, When};
+use grid_batch_ledger_sim::{Fault, LedgerSim, RequestKind, When};
 use grid_batch_protocol::{BatchBuilder, Message};
 use tokio::time::timeout;
 
@@ -192,16 +192,6 @@ async fn answer_of_a_peer_alone_does_not_allow_a_post() {
     assert_eq!(ledger.send(1).await, Outcome::Accepted);
 }
 
-/// The number of status requests about a batch.
-fn questions(ledger: &TestLedger, number: u32) -> usize {
-    let id: ItemId = id(number).parse().unwrap();
-    let requests = ledger.sim.requests();
-    let is_about = |request: &&LoggedRequest| {
-        request.kind == RequestKind::Statuses && request.batch_ids.contains(&id)
-    };
-    requests.iter().filter(is_about).count()
-}
-
 async fn ask_ahead(ledger: &TestLedger, numbers: &[u32]) {
     let ids: Vec<ItemId> = numbers.iter().map(|number| id(*number).parse().unwrap()).collect();
     ledger.scabbard.ask_ahead(&SERVICE.parse().unwrap(), &ids).await;
@@ -229,7 +219,7 @@ async fn answer_counts_longer_while_events_are_live() {
     ask_ahead(&ledger, &[1, 2, 3]).await;
     ledger.advance(20);
     assert_eq!(ledger.send(1).await, Outcome::Accepted);
-    assert_eq!(questions(&ledger, 1), 1);
+    assert_eq!(ledger.questions(1), 1);
     ledger.send_past_the_adapter(2).await;
     assert_eq!([next(&mut events).await, next(&mut events).await], [1, 2].map(transaction_id));
     catch_up(&mut events);
@@ -259,7 +249,7 @@ async fn batch_is_not_sent_before_events_are_replayed() {
     assert_eq!(ledger.times_received(1), 0);
     ledger.advance(1);
     assert_eq!(ledger.send(1).await, Outcome::Accepted);
-    assert_eq!(questions(&ledger, 1), 1);
+    assert_eq!(ledger.questions(1), 1);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use grid_batch_core::PeerService;
 use grid_batch_core::ledger::{AttemptId, Ledger, LedgerEventStream, Outcome, SubmissionAnswer};
-use grid_batch_ledger_sim::{LedgerSim, RequestKind};
+use grid_batch_ledger_sim::{Fault, LedgerSim, RequestKind};
 use grid_batch_scabbard::{NewBatchRules, UnknownHistory};
 use tokio::time::sleep;
 
@@ -64,6 +64,22 @@ async fn whole_replay_makes_the_history_known() {
 }
 
 #[tokio::test]
+async fn batch_that_waited_for_the_replay_is_not_asked_about_again() {
+    let history = MemoryHistory::new(None);
+    let ledger = with_commits(3, &history).await;
+    let unread = ledger.scabbard.events(SERVICE).await.unwrap();
+    assert_eq!(send(&ledger, 200, 1).await.outcome, Outcome::Busy);
+    read_in_background(unread);
+    ledger.advance(1);
+    assert_eq!(send(&ledger, 200, 2).await.outcome, Outcome::Accepted);
+    assert_eq!(ledger.questions(200), 1);
+    // A node may have accepted an attempt whose answer says otherwise.
+    ledger.send_with_fault(Fault::Busy, 201).await;
+    assert_eq!(send(&ledger, 201, 2).await.outcome, Outcome::Accepted);
+    assert_eq!(ledger.questions(201), 2);
+}
+
+#[tokio::test]
 async fn node_is_asked_to_replay_where_events_are_not_subscribed_to() {
     for (count, expected) in [(3, Outcome::Accepted), (MANY, Outcome::NotProvedNew)] {
         let history = MemoryHistory::new(None);
@@ -84,10 +100,7 @@ async fn answer_ahead_is_used_before_the_history_is_known() {
         ledger.scabbard.ask_ahead(&SERVICE.parse().unwrap(), &[batch_id]).await;
         ledger.scabbard.ask_ahead(&SERVICE.parse().unwrap(), &[batch_id]).await;
         assert_eq!(send(&ledger, 200, 1).await.outcome, expected, "{count}");
-        let requests = ledger.sim.requests();
-        let about = requests.iter().filter(|request| request.batch_ids.contains(&batch_id));
-        let questions = about.filter(|request| request.kind == RequestKind::Statuses).count();
-        assert_eq!(questions, 1, "{count}");
+        assert_eq!(ledger.questions(200), 1, "{count}");
     }
 }
 

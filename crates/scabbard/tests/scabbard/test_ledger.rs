@@ -12,7 +12,9 @@ use grid_batch_core::evidence::{Evidence, EvidenceReport, UnresolvedBatch};
 use grid_batch_core::ledger::{AttemptId, Ledger, LedgerEventStream, Outcome};
 use grid_batch_core::{BatchResult, Clock, ManualClock, PeerService, Timestamp};
 use grid_batch_http::HttpOptions;
-use grid_batch_ledger_sim::{ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, When};
+use grid_batch_ledger_sim::{
+    ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, RequestKind, When,
+};
 use grid_batch_scabbard::{NewBatchRules, Scabbard, ScabbardOptions};
 
 use crate::{
@@ -94,6 +96,14 @@ impl TestLedger {
     /// The number of POSTs of a batch.
     pub fn times_received(&self, number: u32) -> usize {
         self.sim.times_received(&id(number).parse().unwrap())
+    }
+
+    /// The number of status requests about a batch.
+    pub fn questions(&self, number: u32) -> usize {
+        let id = id(number).parse().unwrap();
+        let requests = self.sim.requests();
+        let about = requests.iter().filter(|request| request.batch_ids.contains(&id));
+        about.filter(|request| request.kind == RequestKind::Statuses).count()
     }
 
     /// Sends a batch for the first time.
