@@ -1,6 +1,11 @@
 //! Plain work of the same kind, which shows what the machine can do at best.
 
-use std::{io, net::SocketAddr, rc::Rc, time::Instant};
+use std::{
+    io,
+    net::SocketAddr,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
 use grid_batch_protocol::{Limits, verify_list};
 use tokio::{
@@ -14,6 +19,7 @@ use crate::{
     database::Database,
     ledger::LedgerKind,
     load::read_response,
+    proc_stats::cpu_time_of_this_thread,
     requests::{Plan, Request, signed_requests},
     run_options::RunOptions,
 };
@@ -23,23 +29,49 @@ const BATCHES: usize = 10_000;
 /// The number of connections of the plain client: as many submissions as the server has under way.
 const CONNECTIONS: usize = 100;
 
-/// Rates of plain work with the same batches, database and ledger.
+/// Plain work with the same batches, database and ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct Ceilings {
-    /// Batches per second: inserts by one connection, in groups of as many as the client has under way.
-    pub inserts: f64,
+    /// Inserts by one connection, in groups of as many as the client has under way.
+    pub inserts: PlainWork,
     /// The same by a thread that verifies each batch before.
-    pub verified_inserts: f64,
-    /// Batches per second: POSTs to the ledger over a hundred connections, without reading their statuses.
-    pub posts: f64,
-    /// Status requests per second over the same connections, each about one batch.
-    pub status_requests: f64,
+    pub verified_inserts: PlainWork,
+    /// POSTs to the ledger over a hundred connections, without reading their statuses.
+    pub posts: PlainWork,
+    /// Status requests over the same connections, each about one batch.
+    pub status_requests: PlainWork,
 }
 
 impl Ceilings {
     /// The rate of the slower of verified inserts and POSTs.
     pub fn slower(self) -> f64 {
-        self.verified_inserts.min(self.posts)
+        self.verified_inserts.rate.min(self.posts.rate)
+    }
+}
+
+/// What a plain way to do something with each batch costs.
+#[derive(Debug, Clone, Copy)]
+pub struct PlainWork {
+    /// Batches a second.
+    pub rate: f64,
+    /// The CPU time of one, without that of a database server or the ledger.
+    pub cpu: Duration,
+}
+
+impl PlainWork {
+    /// Does the work with so many batches on this thread.
+    fn measure(batches: usize, work: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
+        let (started, cpu) = (Instant::now(), cpu_time_of_this_thread());
+        work()?;
+        let rate = batches as f64 / started.elapsed().as_secs_f64();
+        let cpu = cpu_time_of_this_thread().saturating_sub(cpu) / u32::try_from(batches).unwrap();
+        Ok(Self { rate, cpu })
+    }
+
+    /// Both for each batch.
+    fn and(self, other: Self) -> Self {
+        let rate = 1.0 / (1.0 / self.rate + 1.0 / other.rate);
+        Self { rate, cpu: self.cpu + other.cpu }
     }
 }
 
@@ -56,28 +88,26 @@ pub fn measure(
         batches_per_request: 1,
         ..options.plan()
     }));
-    let rate = |started: Instant| batches as f64 / started.elapsed().as_secs_f64();
-
-    let started = Instant::now();
-    let mut row = 0;
-    for group in requests.chunks(options.connections * options.batches_per_request) {
-        database.insert_plainly(row, group);
-        row += i64::try_from(group.len()).map_err(io::Error::other)?;
-    }
-    let inserts = rate(started);
-    let started = Instant::now();
-    for request in requests.iter() {
-        verify_list(&request.body, &Limits::default()).map_err(io::Error::other)?;
-    }
-    let verified_inserts = 1.0 / (1.0 / inserts + 1.0 / rate(started));
-
-    let (kind, started) = (options.ledger, Instant::now());
-    exchange(ledger, &requests, move |request| submission(kind, request))?;
-    let posts = rate(started);
-
-    let started = Instant::now();
-    exchange(ledger, &requests, move |request| status_request(kind, request))?;
-    Ok(Ceilings { inserts, verified_inserts, posts, status_requests: rate(started) })
+    let inserts = PlainWork::measure(batches, || {
+        let mut row = 0;
+        for group in requests.chunks(options.connections * options.batches_per_request) {
+            database.insert_plainly(row, group);
+            row += i64::try_from(group.len()).map_err(io::Error::other)?;
+        }
+        Ok(())
+    })?;
+    let verified = PlainWork::measure(batches, || {
+        let verify = |request: &Request| verify_list(&request.body, &Limits::default()).map(drop);
+        requests.iter().try_for_each(verify).map_err(io::Error::other)
+    })?;
+    let kind = options.ledger;
+    let posts = PlainWork::measure(batches, || {
+        exchange(ledger, &requests, move |request| submission(kind, request))
+    })?;
+    let status_requests = PlainWork::measure(batches, || {
+        exchange(ledger, &requests, move |request| status_request(kind, request))
+    })?;
+    Ok(Ceilings { inserts, verified_inserts: inserts.and(verified), posts, status_requests })
 }
 
 /// Sends a request for each batch, and reads the responses.

@@ -5,6 +5,7 @@ use std::{fmt::Write, time::Duration};
 use serde_json::{Value, json};
 
 use crate::{
+    ceilings::PlainWork,
     measurement::{Measurement, Percentiles},
     run_options::{LedgerProgram, RunOptions},
 };
@@ -68,10 +69,14 @@ pub fn text(options: &RunOptions, run: &Measurement) -> String {
         line("CPU when idle", format!("{:.2} % of a core", idle * 100.0));
     }
     if let Some(ceilings) = run.ceilings {
-        line("plain inserts, batches/s", format!("{:.0}", ceilings.inserts));
-        line("verified inserts, batches/s", format!("{:.0}", ceilings.verified_inserts));
-        line("plain POSTs, batches/s", format!("{:.0}", ceilings.posts));
-        line("plain status requests/s", format!("{:.0}", ceilings.status_requests));
+        let plain = |work: PlainWork| {
+            let verifications = work.cpu.as_secs_f64() / run.verification.as_secs_f64();
+            format!("{:.0}; {verifications:.2} verifications each", work.rate)
+        };
+        line("plain inserts, batches/s", plain(ceilings.inserts));
+        line("verified inserts, batches/s", plain(ceilings.verified_inserts));
+        line("plain POSTs, batches/s", plain(ceilings.posts));
+        line("plain status requests/s", plain(ceilings.status_requests));
         line("end to end / slower ceiling", format!("{:.2}", run.rate() / ceilings.slower()));
     }
     threads(&mut text, run);
@@ -164,10 +169,10 @@ pub fn json(options: &RunOptions, run: &Measurement) -> Value {
         "peak_memory_bytes": run.peak_memory,
         "refused_requests": run.refused,
         "idle_cpu": run.idle,
-        "plain_inserts_per_second": run.ceilings.map(|ceilings| ceilings.inserts),
-        "verified_inserts_per_second": run.ceilings.map(|ceilings| ceilings.verified_inserts),
-        "plain_posts_per_second": run.ceilings.map(|ceilings| ceilings.posts),
-        "plain_status_requests_per_second": run.ceilings.map(|ceilings| ceilings.status_requests),
+        "plain_inserts_per_second": run.ceilings.map(|ceilings| ceilings.inserts.rate),
+        "verified_inserts_per_second": run.ceilings.map(|ceilings| ceilings.verified_inserts.rate),
+        "plain_posts_per_second": run.ceilings.map(|ceilings| ceilings.posts.rate),
+        "plain_status_requests_per_second": run.ceilings.map(|ceilings| ceilings.status_requests.rate),
         "of_slower_ceiling": run.ceilings.map(|ceilings| run.rate() / ceilings.slower()),
     })
 }
