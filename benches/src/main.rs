@@ -53,10 +53,10 @@ fn run_comparison(matches: &ArgMatches) -> io::Result<()> {
 }
 
 fn run_rivals(matches: &ArgMatches) -> io::Result<()> {
-    let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or_default();
-    let queues: &PathBuf = matches.get_one("queues").ok_or(io::ErrorKind::InvalidInput)?;
-    let server = command_line::server(matches);
-    println!("{}", rivals::measure(&server, queues, number("units"), number("keys"))?);
+    let scripts: &PathBuf = matches.get_one("scripts").ok_or(io::ErrorKind::InvalidInput)?;
+    let units: Vec<usize> = matches.get_many("units").into_iter().flatten().copied().collect();
+    let keys = matches.get_one("keys").copied().unwrap_or_default();
+    println!("{}", rivals::measure(&command_line::server(matches), scripts, &units, keys)?);
     Ok(())
 }
 
