@@ -112,3 +112,23 @@ pub fn verification_cost() -> Duration {
     };
     requests.iter().map(time).min().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_a_service_follow_each_other_in_bursts() {
+        let plan = Plan {
+            ledger: LedgerKind::Scabbard,
+            services: 2,
+            arrangement: Arrangement::Bursts,
+            first: 0,
+            batches: 8,
+            batches_per_request: 2,
+            payload: 1,
+        };
+        let groups: Vec<_> = signed_requests(&plan).iter().map(|request| request.group).collect();
+        assert_eq!(groups, [0, 0, 1, 1]);
+    }
+}
