@@ -68,6 +68,7 @@ pub fn command() -> Command {
                         .value_parser(value_parser!(PathBuf))
                         .help("Directory of the scripts that drive the queues"),
                     number("units", "10000,100000").value_delimiter(','),
+                    number("rounds", "1"),
                     number("keys", "1000"),
                 ]),
         )

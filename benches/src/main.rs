@@ -55,8 +55,9 @@ fn run_comparison(matches: &ArgMatches) -> io::Result<()> {
 fn run_rivals(matches: &ArgMatches) -> io::Result<()> {
     let scripts: &PathBuf = matches.get_one("scripts").ok_or(io::ErrorKind::InvalidInput)?;
     let units: Vec<usize> = matches.get_many("units").into_iter().flatten().copied().collect();
-    let keys = matches.get_one("keys").copied().unwrap_or_default();
-    println!("{}", rivals::measure(&command_line::server(matches), scripts, &units, keys)?);
+    let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or(1);
+    let (server, keys, rounds) = (command_line::server(matches), number("keys"), number("rounds"));
+    println!("{}", rivals::measure(&server, scripts, &units, keys, rounds)?);
     Ok(())
 }
 

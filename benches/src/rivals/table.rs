@@ -51,9 +51,8 @@ fn cells(case: Case, outcome: Outcome) -> String {
         0.0 => "-".to_owned(),
         seconds => format!("{:.0}", case.units as f64 / seconds),
     };
-    let working = outcome.done as f64 / outcome.working_seconds;
     let stopped = if outcome.done < case.units { "*" } else { "" };
-    format!("{adding:>8}{:>8}", format!("{working:.0}{stopped}"))
+    format!("{adding:>8}{:>8}", format!("{:.0}{stopped}", outcome.rate()))
 }
 
 #[cfg(test)]
