@@ -11,7 +11,7 @@ use super::{Case, Outcome};
 use crate::database::{Database, DatabaseKind};
 
 /// After this time of work, a script stops itself and reports what its queue has done.
-pub(super) const LIMIT_SECONDS: &str = "20";
+pub(super) const LIMIT_SECONDS: &str = "10";
 
 pub(super) const QUEUES: [Queue; 3] = [
     Queue { name: "graphile-worker", program: "node", script: "queues.mjs" },
