@@ -33,7 +33,11 @@ pub struct StoreCycle {
 pub fn measure(url: &str, services: &[usize]) -> StoreCycle {
     let options = StoreOptions { connections: CONNECTIONS, ..StoreOptions::default() };
     let store = Store::open(&url.parse().unwrap(), options).unwrap();
-    let claims = ClaimStore::register(store, ClaimOptions::default()).unwrap();
+    // Nothing renews the lease.
+    let lease = Duration::from_secs(3_600);
+    let options =
+        ClaimOptions { idle_expiry: lease, full_expiry: lease, ..ClaimOptions::default() };
+    let claims = ClaimStore::register(store, options).unwrap();
     let batches: Vec<NewBatch> = (0..).zip(services).map(|(at, &name)| batch(at, name)).collect();
     let mut order = OrderCheck::new(&batches);
     let started = Instant::now();
