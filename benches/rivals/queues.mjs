@@ -1,68 +1,82 @@
-// Passes units over keys through job queues that keep order per key, and prints one JSON line for each.
+// Passes units over keys through a job queue that keeps order per key, and prints the result as JSON.
 //
-// usage: node queues.mjs URL UNITS KEYS LIMIT_SECONDS
+// usage: node queues.mjs QUEUE URL LIMIT_SECONDS <UNITS
 //
-// A unit does nothing but check that it follows the unit before it of the same key. A queue that does not
-// end within the limit is stopped; its rate is that of the units until then.
+// Standard input has the key of each unit, in the order of adding. A unit does nothing but check that it follows
+// the unit before it of the same key. A queue that does not end within the limit is stopped, even in a statement.
+import { readFileSync } from "node:fs";
 import { performance } from "node:perf_hooks";
+import { setImmediate } from "node:timers/promises";
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
+import pg from "pg";
 import { PgBoss } from "pg-boss";
 
-const [url, units, keys, limit] = [process.argv[2], ...process.argv.slice(3).map(Number)];
-const unit = (number) => ({ key: `key-${number % keys}`, position: Math.floor(number / keys) });
-const numbers = Array.from({ length: units }, (_, number) => number);
+const [queue, url, limit] = process.argv.slice(2);
+const positions = new Map();
+const units = readFileSync(0, "utf8").trimEnd().split("\n").map((key, number) => {
+  const position = positions.get(key) ?? 0;
+  positions.set(key, position + 1);
+  return { key, position, number };
+});
 
-/** Counts units, and those that are out of order. */
-class OrderCheck {
-  constructor() {
-    this.next = new Map();
-    this.done = 0;
-    this.outOfOrder = 0;
+/** Adds the units in groups, updates the statistics of the tables, and starts the clock of the work. */
+async function add(addGroup) {
+  const started = performance.now();
+  for (let first = 0; first < units.length; first += 1000) {
+    await addGroup(units.slice(first, first + 1000));
   }
-  take({ key, position }) {
-    if ((this.next.get(key) ?? 0) !== position) this.outOfOrder += 1;
-    this.next.set(key, position + 1);
-    this.done += 1;
-  }
+  const added = performance.now();
+  const client = new pg.Client(url);
+  await client.connect();
+  await client.query("vacuum analyze");
+  await client.end();
+  return new Work((added - started) / 1000);
 }
 
-const seconds = (since) => (performance.now() - since) / 1000;
+/** Counts the units that are done, and those that did not wait for the one before them. */
+class Work {
+  next = new Map();
+  running = new Set();
+  done = 0;
+  outOfOrder = 0;
+  started = performance.now();
 
-const report = (name, check, adding, working) =>
-  console.log(JSON.stringify({
-    name, done: check.done, out_of_order: check.outOfOrder, adding_seconds: adding,
-    working_seconds: working,
-  }));
+  constructor(addingSeconds) {
+    this.addingSeconds = addingSeconds;
+    setTimeout(() => this.end(), limit * 1000);
+  }
+
+  async take({ key, position }) {
+    if (this.running.has(key) || (this.next.get(key) ?? 0) !== position) this.outOfOrder += 1;
+    this.running.add(key);
+    await setImmediate();
+    this.running.delete(key);
+    this.next.set(key, position + 1);
+    this.done += 1;
+    if (this.done === units.length) this.end();
+  }
+
+  end() {
+    console.log(JSON.stringify({
+      done: this.done, out_of_order: this.outOfOrder, adding_seconds: this.addingSeconds,
+      working_seconds: (performance.now() - this.started) / 1000,
+    }));
+    process.exit(0);
+  }
+}
 
 async function graphileWorker() {
   const silent = { logger: new Logger(() => () => {}) };
   const utils = await makeWorkerUtils({ connectionString: url, ...silent });
   await utils.migrate();
-  const started = performance.now();
-  for (let first = 0; first < units; first += 1000) {
-    await utils.addJobs(numbers.slice(first, first + 1000).map((number) => ({
-      identifier: "unit", payload: unit(number), queueName: unit(number).key,
-    })));
-  }
-  const adding = seconds(started);
-  const check = new OrderCheck();
-  let end;
-  const ended = new Promise((resolve) => { end = resolve; });
-  const timer = setTimeout(end, limit * 1000);
-  const work = performance.now();
-  const runner = await run({
+  const work = await add((group) => utils.addJobs(group.map((unit) => ({
+    identifier: "unit", payload: unit, queueName: unit.key,
+  }))));
+  // Without its local queue, which is faster, but runs the units of a key at the same time.
+  await run({
     connectionString: url, concurrency: 20, maxPoolSize: 20, noHandleSignals: true, ...silent,
-    taskList: { unit: async (payload) => {
-      check.take(payload);
-      if (check.done === units) end();
-    } },
+    preset: { worker: { completeJobBatchDelay: 250 } }, taskList: { unit: (unit) => work.take(unit) },
   });
-  await ended;
-  const working = seconds(work);
-  clearTimeout(timer);
-  report("graphile-worker 0.17.3, a queue for each key", check, adding, working);
-  await runner.stop();
-  await utils.release();
 }
 
 async function pgBoss() {
@@ -70,26 +84,18 @@ async function pgBoss() {
   boss.on("error", (error) => console.error(error.message));
   await boss.start();
   await boss.createQueue("unit", { policy: "key_strict_fifo" });
-  const started = performance.now();
-  for (let first = 0; first < units; first += 1000) {
-    await boss.insert("unit", numbers.slice(first, first + 1000).map((number) => ({
-      singletonKey: unit(number).key, data: unit(number),
-    })));
-  }
-  const adding = seconds(started);
-  const check = new OrderCheck();
-  const work = performance.now();
-  while (check.done < units && seconds(work) < limit) {
-    const jobs = await boss.fetch("unit", { batchSize: 500 });
-    // Two units of a key at the same time are not in order either.
-    check.outOfOrder += jobs.length - new Set(jobs.map((job) => job.data.key)).size;
-    jobs.forEach((job) => check.take(job.data));
+  // Units that were added in one statement are ordered by their ids.
+  const id = (number) => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
+  const work = await add((group) => boss.insert("unit", group.map((unit) => ({
+    id: id(unit.number), singletonKey: unit.key, data: unit,
+  }))));
+  for (let batchSize = 500; ;) {
+    const jobs = await boss.fetch("unit", { batchSize });
+    // A fetch that has two units of a key fails, and its answer is empty.
+    if (jobs.length === 0) batchSize = Math.max(1, batchSize >> 1);
+    await Promise.all(jobs.map((job) => work.take(job.data)));
     if (jobs.length > 0) await boss.complete("unit", jobs.map((job) => job.id));
   }
-  report("pg-boss 12.15.0, key_strict_fifo, 500 a fetch", check, adding, seconds(work));
-  await boss.stop({ graceful: false });
 }
 
-await graphileWorker();
-await pgBoss();
-process.exit(0);
+await { "graphile-worker": graphileWorker, "pg-boss": pgBoss }[queue]();

@@ -5,6 +5,7 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::{
+    arrangement::Arrangement,
     comparison::Comparison,
     database::DatabaseKind,
     ledger::LedgerKind,
@@ -61,11 +62,13 @@ pub fn command() -> Command {
                 .about("Compares with job queues that keep order per key; see benches/rivals/run")
                 .args([
                     server_argument(),
-                    Arg::new("queues")
-                        .long("queues")
+                    Arg::new("scripts")
+                        .long("scripts")
                         .required(true)
-                        .value_parser(value_parser!(PathBuf)),
-                    number("units", "10000"),
+                        .value_parser(value_parser!(PathBuf))
+                        .help("Directory of the scripts that drive the queues"),
+                    number("units", "10000,100000").value_delimiter(','),
+                    number("rounds", "1"),
                     number("keys", "1000"),
                 ]),
         )
@@ -106,6 +109,10 @@ fn run_arguments() -> Vec<Arg> {
             .long("event-sockets")
             .value_parser(value_parser!(usize))
             .help("Event sockets of the server; default: one for each service"),
+        Arg::new("bursts")
+            .long("bursts")
+            .action(ArgAction::SetTrue)
+            .help("Send the batches of a service in a row, one service after the other"),
         Arg::new("no-events").long("no-events").action(ArgAction::SetTrue),
         Arg::new("events").long("events").action(ArgAction::SetTrue).overrides_with("no-events"),
         Arg::new("set")
@@ -182,6 +189,11 @@ pub fn run_options(matches: &ArgMatches) -> RunOptions {
         delay: delay(matches),
         services: number("services").max(1),
         batches: number("batches"),
+        arrangement: if matches.get_flag("bursts") {
+            Arrangement::Bursts
+        } else {
+            Arrangement::Interleaved
+        },
         connections: number("connections").max(1),
         batches_per_request: number("batches-per-request").max(1),
         payload: number("payload"),

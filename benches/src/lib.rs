@@ -1,6 +1,7 @@
 //! Measures the server from outside: server, ledger, database and client are processes of their own.
 #![expect(clippy::unwrap_used, reason = "a benchmark panics at any error")]
 
+pub mod arrangement;
 pub mod backlog;
 pub mod ceilings;
 pub mod command_line;

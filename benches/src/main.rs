@@ -53,10 +53,11 @@ fn run_comparison(matches: &ArgMatches) -> io::Result<()> {
 }
 
 fn run_rivals(matches: &ArgMatches) -> io::Result<()> {
-    let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or_default();
-    let queues: &PathBuf = matches.get_one("queues").ok_or(io::ErrorKind::InvalidInput)?;
-    let server = command_line::server(matches);
-    println!("{}", rivals::measure(&server, queues, number("units"), number("keys"))?);
+    let scripts: &PathBuf = matches.get_one("scripts").ok_or(io::ErrorKind::InvalidInput)?;
+    let units: Vec<usize> = matches.get_many("units").into_iter().flatten().copied().collect();
+    let number = |name: &str| matches.get_one::<usize>(name).copied().unwrap_or(1);
+    let (server, keys, rounds) = (command_line::server(matches), number("keys"), number("rounds"));
+    println!("{}", rivals::measure(&server, scripts, &units, keys, rounds)?);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use grid_batch_protocol::{
     BatchBuilder, BatchList, Limits, Message, SigningKey, TransactionBuilder, verify_list,
 };
 
-use crate::ledger::LedgerKind;
+use crate::{arrangement::Arrangement, ledger::LedgerKind};
 
 /// A signed batch list of one service.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Plan {
     pub ledger: LedgerKind,
     /// The number of services. On Sawtooth, which has one, that of addresses.
     pub services: usize,
+    /// In which order the requests of the services are made.
+    pub arrangement: Arrangement,
     /// The number of the first batch. Batches with other numbers are other batches.
     pub first: usize,
     /// The number of batches of all services.
@@ -51,15 +53,16 @@ impl Plan {
     }
 }
 
-/// Signed requests, one service after the other. They are signed by as many threads as there are cores.
+/// Signed requests. They are signed by as many threads as there are cores.
 pub fn signed_requests(plan: &Plan) -> Vec<Request> {
-    let Plan { services, first: offset, batches, batches_per_request, .. } = *plan;
+    let Plan { services, arrangement, first: offset, batches, batches_per_request, .. } = *plan;
     let count = batches.div_ceil(batches_per_request);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let request = |number: usize| {
         let first = number * batches_per_request;
         let last = (first + batches_per_request).min(batches);
-        signed_request(plan, number % services, offset + first..offset + last)
+        let group = arrangement.key(number, count, services);
+        signed_request(plan, group, offset + first..offset + last)
     };
     let mut parts = std::thread::scope(|scope| {
         let part = |part: usize| (part..count).step_by(threads).map(request).collect::<Vec<_>>();
@@ -96,6 +99,7 @@ pub fn verification_cost() -> Duration {
     let requests = signed_requests(&Plan {
         ledger,
         services: 1,
+        arrangement: Arrangement::Interleaved,
         first: 0,
         batches,
         batches_per_request: 1,
@@ -107,4 +111,24 @@ pub fn verification_cost() -> Duration {
         started.elapsed()
     };
     requests.iter().map(time).min().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_a_service_follow_each_other_in_bursts() {
+        let plan = Plan {
+            ledger: LedgerKind::Scabbard,
+            services: 2,
+            arrangement: Arrangement::Bursts,
+            first: 0,
+            batches: 8,
+            batches_per_request: 2,
+            payload: 1,
+        };
+        let groups: Vec<_> = signed_requests(&plan).iter().map(|request| request.group).collect();
+        assert_eq!(groups, [0, 0, 1, 1]);
+    }
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{database::DatabaseKind, ledger::LedgerKind, requests::Plan};
+use crate::{arrangement::Arrangement, database::DatabaseKind, ledger::LedgerKind, requests::Plan};
 
 /// What a run uses as the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct RunOptions {
     pub services: usize,
     /// The number of batches of all services.
     pub batches: usize,
+    /// In which order the batches of the services are sent.
+    pub arrangement: Arrangement,
     /// The number of connections of the client.
     pub connections: usize,
     /// The number of batches in a request, all of one service.
@@ -73,6 +75,7 @@ impl RunOptions {
             delay: Duration::from_millis(1),
             services: 100,
             batches: 10_000,
+            arrangement: Arrangement::Interleaved,
             connections: 32,
             batches_per_request: 1,
             payload: 200,
@@ -99,8 +102,9 @@ impl RunOptions {
 
     /// The requests to make.
     pub fn plan(&self) -> Plan {
-        let Self { ledger, services, batches, batches_per_request, payload, .. } = *self;
-        Plan { ledger, services, first: 0, batches, batches_per_request, payload }
+        let Self { ledger, services, arrangement, batches, batches_per_request, payload, .. } =
+            *self;
+        Plan { ledger, services, arrangement, first: 0, batches, batches_per_request, payload }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The whole cycle of the store without a server: batches are added, taken in rounds, accepted and committed.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
+use diesel::{Connection, PgConnection, connection::SimpleConnection};
 use grid_batch_core::batches::{Change, ChangeOutcome, Event, IntakeStore, LedgerStatus, NewBatch};
 use grid_batch_core::claims::ClaimKeeper;
 use grid_batch_core::ledger::Outcome;
@@ -28,24 +29,28 @@ pub struct StoreCycle {
     pub out_of_order: usize,
 }
 
-/// Passes so many batches over so many services through an empty database.
-pub fn measure(url: &str, batches: usize, services: usize) -> StoreCycle {
+/// Passes a batch for each service through an empty database. The services are numbers, in the order of adding.
+pub fn measure(url: &str, services: &[usize]) -> StoreCycle {
     let options = StoreOptions { connections: CONNECTIONS, ..StoreOptions::default() };
     let store = Store::open(&url.parse().unwrap(), options).unwrap();
-    let claims = ClaimStore::register(store, ClaimOptions::default()).unwrap();
+    // Nothing renews the lease.
+    let lease = Duration::from_secs(3_600);
+    let options =
+        ClaimOptions { idle_expiry: lease, full_expiry: lease, ..ClaimOptions::default() };
+    let claims = ClaimStore::register(store, options).unwrap();
+    let batches: Vec<NewBatch> = (0..).zip(services).map(|(at, &name)| batch(at, name)).collect();
+    let mut order = OrderCheck::new(&batches);
     let started = Instant::now();
-    for first in (0..batches).step_by(GROUP) {
-        let numbers = first..batches.min(first + GROUP);
-        let group: Vec<NewBatch> = numbers.map(|number| batch(number, services)).collect();
-        for answer in claims.store().add(&[&group]).unwrap() {
+    for group in batches.chunks(GROUP) {
+        for answer in claims.store().add(&[group]).unwrap() {
             answer.unwrap();
         }
     }
     let adding = started.elapsed();
 
-    let names: Vec<ServiceId> = (0..services).map(service).collect();
+    update_statistics(url);
+    let names: Vec<ServiceId> = order.waiting.keys().cloned().collect();
     names.chunks(GROUP).for_each(|names| drop(claims.take_services(names).unwrap()));
-    let mut order = OrderCheck { services, next: HashMap::new(), out_of_order: 0 };
     let (started, mut done) = (Instant::now(), 0);
     for round in names.chunks(ROUND).cycle() {
         let taken = claims.take_next(round).unwrap();
@@ -53,27 +58,36 @@ pub fn measure(url: &str, batches: usize, services: usize) -> StoreCycle {
         record(&claims, &taken, |attempt| Event::Outcome { attempt, outcome: Outcome::Accepted });
         record(&claims, &taken, |_| Event::status(LedgerStatus::Committed));
         done += taken.len();
-        if done >= batches {
+        if done >= batches.len() {
             break;
         }
     }
     StoreCycle { adding, working: started.elapsed(), out_of_order: order.out_of_order }
 }
 
+/// As for the other queues.
+fn update_statistics(url: &str) {
+    PgConnection::establish(url).unwrap().batch_execute("vacuum analyze").unwrap();
+}
+
 struct OrderCheck {
-    services: usize,
-    /// The number of the next batch of each service.
-    next: HashMap<ServiceId, usize>,
+    /// The batches of each service that were not taken.
+    waiting: HashMap<ServiceId, VecDeque<ItemId>>,
     out_of_order: usize,
 }
 
 impl OrderCheck {
+    fn new(batches: &[NewBatch]) -> Self {
+        let mut waiting: HashMap<_, VecDeque<_>> = HashMap::new();
+        for batch in batches {
+            waiting.entry(batch.service_id.clone()).or_default().push_back(batch.batch_id);
+        }
+        Self { waiting, out_of_order: 0 }
+    }
+
     fn take(&mut self, taken: &TakenBatch) {
-        let next = self.next.entry(taken.service_id.clone()).or_insert_with(|| {
-            (0..self.services).find(|number| service(*number) == taken.service_id).unwrap()
-        });
-        self.out_of_order += usize::from(taken.batch_id != id(*next));
-        *next += self.services;
+        let next = self.waiting.get_mut(&taken.service_id).and_then(VecDeque::pop_front);
+        self.out_of_order += usize::from(next != Some(taken.batch_id));
     }
 }
 
@@ -90,9 +104,9 @@ fn service(number: usize) -> ServiceId {
     format!("bench-{:05}::s{:03}", number / 1_000, number % 1_000).parse().unwrap()
 }
 
-fn batch(number: usize, services: usize) -> NewBatch {
+fn batch(number: usize, service_number: usize) -> NewBatch {
     NewBatch {
-        service_id: service(number % services),
+        service_id: service(service_number),
         batch_id: id(number),
         signer: None,
         declared_access: None,
