@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     hash::{BuildHasher, Hash, RandomState},
     marker::PhantomData,
 };
@@ -7,12 +7,13 @@ use std::{
 /// A map with a limited number of entries: a new entry evicts the oldest one.
 ///
 /// It keeps a digest of each key, because many keys are long. With secret hash functions and 128 bits, the probability
-/// that two of 100,000 keys have the same digest is less than 10^-28.
+/// that two of 100,000 keys have the same digest is less than 10^-28. A hash table would take twice the memory, because
+/// it doubles when entries were removed.
 #[derive(Debug)]
 pub struct BoundedMap<K, V> {
     limit: usize,
     hash_functions: [RandomState; 2],
-    entries: HashMap<Digest, V>,
+    entries: BTreeMap<Digest, V>,
     insertion_order: VecDeque<Digest>,
     keys: PhantomData<fn(K)>,
 }
@@ -25,7 +26,7 @@ impl<K: Hash, V> BoundedMap<K, V> {
         Self {
             limit: limit.max(1),
             hash_functions: [RandomState::new(), RandomState::new()],
-            entries: HashMap::new(),
+            entries: BTreeMap::new(),
             insertion_order: VecDeque::new(),
             keys: PhantomData,
         }
