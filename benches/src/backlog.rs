@@ -17,6 +17,7 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT_OF_A_BATCH: Duration = Duration::from_millis(5);
 /// How many batches are usually measured until their commit.
 pub const MEASURED: usize = 10_000;
 
@@ -60,7 +61,9 @@ pub fn measure(options: &RunOptions, measured: usize) -> io::Result<BacklogStart
     let memory = memory(server.id());
     let first_post = first_post(&ask_ledger(ledger.address, "report")?, started_at);
     let measured = open.min(measured);
-    wait_until("the batches are committed", LIMIT, || Ok(committed()? >= measured))?;
+    let batches = u32::try_from(measured).unwrap_or(u32::MAX);
+    let limit = LIMIT + LIMIT_OF_A_BATCH * batches;
+    wait_until("the batches are committed", limit, || Ok(committed()? >= measured))?;
     let time = started.elapsed().saturating_sub(first_post);
     Ok(BacklogStart {
         open,
@@ -68,7 +71,7 @@ pub fn measure(options: &RunOptions, measured: usize) -> io::Result<BacklogStart
         memory,
         peak_memory: peak_memory(server.id()),
         rate: measured as f64 / time.as_secs_f64(),
-        cpu: server.cpu_time() / u32::try_from(measured.max(1)).unwrap_or(u32::MAX),
+        cpu: server.cpu_time() / batches.max(1),
     })
 }
 

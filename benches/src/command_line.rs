@@ -55,6 +55,7 @@ pub fn command() -> Command {
                 .about(
                     "Starts a server with open batches: its memory, and the time to the first POST",
                 )
+                .arg(number("measured", "10000").help("Batches to commit before the end"))
                 .args(run_arguments()),
         )
         .subcommand(

@@ -62,7 +62,8 @@ fn run_rivals(matches: &ArgMatches) -> io::Result<()> {
 }
 
 fn run_backlog(matches: &ArgMatches) -> io::Result<()> {
-    let start = backlog::measure(&command_line::run_options(matches), backlog::MEASURED)?;
+    let measured = matches.get_one("measured").copied().unwrap_or(backlog::MEASURED);
+    let start = backlog::measure(&command_line::run_options(matches), measured)?;
     println!("{}", if matches.get_flag("json") { start.json().to_string() } else { start.text() });
     Ok(())
 }

@@ -237,8 +237,8 @@ fn check_handshake(response: &Response, key: &str) -> Result<(), HttpError> {
 }
 
 /// The size of a buffer of a websocket, which grows for a longer message. Most are short, and there may be
-/// a thousand websockets; each buffer is cleared before a read.
-const BUFFER_BYTES: usize = 4 * 1024;
+/// thousands of websockets; each buffer is cleared before a read.
+const BUFFER_BYTES: usize = 1024;
 
 /// A websocket at a node whose messages are those of a client.
 pub(crate) struct ForwardedWebSocket {

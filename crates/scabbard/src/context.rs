@@ -23,6 +23,7 @@ use crate::{
     node_client::NodeClient,
     observed_nodes::ObservedNodes,
     peer_listeners::PeerListeners,
+    repeated_events::LatestEvents,
     state_roots::StateRootLog,
     unknown_services::UnknownServices,
 };
@@ -52,6 +53,7 @@ pub(crate) struct ScabbardContext {
     pub(crate) peer_listeners: PeerListeners,
     pub(crate) state_roots: StateRootLog,
     pub(crate) applied: AppliedTransactions,
+    pub(crate) latest_events: LatestEvents,
     pub(crate) observed: Arc<ObservedNodes>,
     pub(crate) history: BatchHistory,
     /// Knows when nodes did not answer, from all requests of the process.
@@ -95,6 +97,7 @@ impl ScabbardContext {
             peer_listeners: PeerListeners::default(),
             state_roots: StateRootLog::default(),
             applied: AppliedTransactions::new(),
+            latest_events: LatestEvents::new(),
             observed: Arc::default(),
             history_of_services: OnceLock::new(),
             history_reads: BlockingWork::new(HISTORY_READS),

@@ -149,7 +149,8 @@ impl EventReceiver {
         }
         let now = self.context.clock.monotonic();
         self.subscription.set_last_event(id);
-        let is_repeated = self.repeated.receive(id, now);
+        let is_known = self.context.latest_events.add(self.subscription.id, id);
+        let is_repeated = self.repeated.receive(is_known, now);
         if is_repeated {
             error!(
                 service:%, transaction:% = id;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The unique number of a subscription. Later subscriptions have greater numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SubscriptionId(u64);
 
 /// The node whose events a subscription receives.
@@ -233,7 +233,7 @@ pub(crate) struct LiveSubscription {
     nodes: Arc<ObservedNodes>,
     pub(crate) service: ServiceId,
     source: EventSource,
-    id: SubscriptionId,
+    pub(crate) id: SubscriptionId,
 }
 
 impl LiveSubscription {

@@ -1,16 +1,36 @@
 //! Transactions that a node has committed twice.
 
-use std::time::Duration;
+use std::{sync::Mutex, time::Duration};
 
 use grid_batch_core::{ItemId, MonotonicTime};
-use grid_batch_support::BoundedMap;
+use grid_batch_support::{BoundedMap, lock};
+
+use crate::observed_nodes::SubscriptionId;
+
+/// The latest transactions of all subscriptions.
+pub(crate) struct LatestEvents(Mutex<BoundedMap<(SubscriptionId, ItemId), ()>>);
+
+impl LatestEvents {
+    const LIMIT: usize = 100_000;
+
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
+    }
+
+    /// Records an event, and returns whether the subscription has named the transaction before.
+    pub(crate) fn add(&self, subscription: SubscriptionId, transaction: ItemId) -> bool {
+        let (mut events, key) = (lock(&self.0), (subscription, transaction));
+        let is_repeated = events.contains(&key);
+        events.set(&key, ());
+        is_repeated
+    }
+}
 
 /// Detects repeated events of one subscription.
 ///
 /// A replay names transactions several times, and its end is not marked. A node sends it as fast as it can, so it has
 /// ended when nothing was received for a while. After that, a node sends one event for each commit.
 pub(crate) struct RepeatedEvents {
-    seen: BoundedMap<ItemId, ()>,
     last_at: MonotonicTime,
     /// How long nothing must be received before the replay counts as ended.
     pause: Duration,
@@ -18,23 +38,20 @@ pub(crate) struct RepeatedEvents {
 }
 
 impl RepeatedEvents {
-    const LIMIT: usize = 10_000;
     /// The pause before the first event, because a busy node begins its replay late.
     const PAUSE_BEFORE_REPLAY: Duration = Duration::from_secs(10);
     const PAUSE_IN_REPLAY: Duration = Duration::from_secs(1);
 
     /// A subscription that was opened now.
     pub(crate) fn new(now: MonotonicTime) -> Self {
-        let (seen, pause) = (BoundedMap::new(Self::LIMIT), Self::PAUSE_BEFORE_REPLAY);
-        Self { seen, last_at: now, pause, replay_has_ended: false }
+        Self { last_at: now, pause: Self::PAUSE_BEFORE_REPLAY, replay_has_ended: false }
     }
 
-    /// Records an event, and returns whether its transaction was committed a second time.
-    pub(crate) fn receive(&mut self, transaction: ItemId, now: MonotonicTime) -> bool {
+    /// Records an event, whose transaction the subscription may have named before. Returns whether the transaction was
+    /// committed a second time.
+    pub(crate) fn receive(&mut self, is_repeated: bool, now: MonotonicTime) -> bool {
         self.replay_has_ended |= now.since(self.last_at) >= self.pause;
         (self.last_at, self.pause) = (now, Self::PAUSE_IN_REPLAY);
-        let is_repeated = self.seen.contains(&transaction);
-        self.seen.set(&transaction, ());
         is_repeated && self.replay_has_ended
     }
 }
@@ -45,10 +62,12 @@ mod tests {
 
     /// Which of these events, at these milliseconds after the subscription, are reported.
     fn repeated(events: &[(u8, u64)]) -> Vec<u64> {
-        let mut received = RepeatedEvents::new(MonotonicTime::default());
+        let (mut received, latest) =
+            (RepeatedEvents::new(MonotonicTime::default()), LatestEvents::new());
         let at = |millis| MonotonicTime::default().plus(Duration::from_millis(millis));
         let is_repeated = |(number, millis): &&(u8, u64)| {
-            received.receive(ItemId::from_bytes([*number; 64]), at(*millis))
+            let id = ItemId::from_bytes([*number; 64]);
+            received.receive(latest.add(SubscriptionId::default(), id), at(*millis))
         };
         events.iter().filter(is_repeated).map(|(_, millis)| *millis).collect()
     }

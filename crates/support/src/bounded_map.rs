@@ -1,53 +1,78 @@
 use std::{
-    collections::{HashMap, VecDeque},
-    hash::Hash,
+    collections::{BTreeMap, VecDeque},
+    hash::{BuildHasher, Hash, RandomState},
+    marker::PhantomData,
 };
 
 /// A map with a limited number of entries: a new entry evicts the oldest one.
+///
+/// It keeps a digest of each key, because many keys are long. With secret hash functions and 128 bits, the probability
+/// that two of 100,000 keys have the same digest is less than 10^-28. A hash table would take twice the memory, because
+/// it doubles when entries were removed.
 #[derive(Debug)]
 pub struct BoundedMap<K, V> {
     limit: usize,
-    entries: HashMap<K, V>,
-    insertion_order: VecDeque<K>,
+    hash_functions: [RandomState; 2],
+    entries: BTreeMap<Digest, V>,
+    insertion_order: VecDeque<Digest>,
+    keys: PhantomData<fn(K)>,
 }
 
-impl<K: Clone + Eq + Hash, V> BoundedMap<K, V> {
+type Digest = [u64; 2];
+
+impl<K: Hash, V> BoundedMap<K, V> {
     /// An empty map for this many entries, at least one.
     pub fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), entries: HashMap::new(), insertion_order: VecDeque::new() }
+        Self {
+            limit: limit.max(1),
+            hash_functions: [RandomState::new(), RandomState::new()],
+            entries: BTreeMap::new(),
+            insertion_order: VecDeque::new(),
+            keys: PhantomData,
+        }
+    }
+
+    /// The number of entries.
+    pub fn count(&self) -> usize {
+        self.entries.len()
     }
 
     /// The value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
-        self.entries.get(key)
+        self.entries.get(&self.digest(key))
     }
 
     /// The value of a key, to change it.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        self.entries.get_mut(key)
+        self.entries.get_mut(&self.digest(key))
     }
 
     /// The value of a key, which is made if there is none.
     pub fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
-        if !self.entries.contains_key(key) {
+        let digest = self.digest(key);
+        if !self.entries.contains_key(&digest) {
             self.evict_oldest_if_full();
-            self.insertion_order.push_back(key.clone());
+            self.insertion_order.push_back(digest);
         }
-        self.entries.entry(key.clone()).or_insert_with(make)
+        self.entries.entry(digest).or_insert_with(make)
     }
 
     /// Whether the map has this key.
     pub fn contains(&self, key: &K) -> bool {
-        self.entries.contains_key(key)
+        self.get(key).is_some()
     }
 
     /// Sets the value of a key.
     pub fn set(&mut self, key: &K, value: V) {
-        if let Some(present) = self.entries.get_mut(key) {
+        if let Some(present) = self.get_mut(key) {
             *present = value;
         } else {
             self.get_or_insert_with(key, || value);
         }
+    }
+
+    fn digest(&self, key: &K) -> Digest {
+        self.hash_functions.each_ref().map(|function| function.hash_one(key))
     }
 
     fn evict_oldest_if_full(&mut self) {

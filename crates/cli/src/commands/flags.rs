@@ -92,8 +92,9 @@ pub(crate) struct SettingFlags<S> {
 }
 
 impl<S: ShownSettings> Args for SettingFlags<S> {
+    /// The flags of the commands that are not used would take 7 MB.
     fn augment_args(command: Command) -> Command {
-        command.args(S::flags())
+        command.defer(|command| command.args(S::flags()))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -80,7 +80,7 @@ impl Dialect {
                 let needed: String = needed.collect();
                 format!(
                     "pragma page_size = 1024; {needed}pragma wal_autocheckpoint = 4000;
-                     pragma cache_size = -8192"
+                     pragma cache_size = -4096"
                 )
             }
         }
@@ -161,8 +161,20 @@ impl Dialect {
             #[cfg(feature = "sqlite")]
             Self::Sqlite => {
                 let lock_timeout = milliseconds(limits.lock);
-                format!("pragma busy_timeout = {lock_timeout}; pragma cache_size = -8192")
+                format!("pragma busy_timeout = {lock_timeout}; {SMALL_CACHE}")
             }
+        }
+    }
+
+    /// The further settings of a connection that reads while others write.
+    ///
+    /// A commit of another connection empties the cache of SQLite, so it serves one transaction.
+    pub(crate) fn reader_settings(self) -> Option<&'static str> {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => None,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => Some(SMALL_CACHE),
         }
     }
 
@@ -492,6 +504,9 @@ impl Dialect {
         }
     }
 }
+
+#[cfg(feature = "sqlite")]
+const SMALL_CACHE: &str = "pragma cache_size = -1024";
 
 /// How long a session of the database may wait or be idle.
 #[derive(Debug, Clone, Copy)]

@@ -72,7 +72,7 @@ impl Pools {
         let opener = Arc::new(
             ScheduledThreadPool::builder().num_threads(1).thread_name_pattern("database").build(),
         );
-        let pool = |size: u32| {
+        let pool = |size: u32, settings: Option<&'static str>| {
             let pool = Pool::builder()
                 .thread_pool(Arc::clone(&opener))
                 .max_size(size)
@@ -83,6 +83,7 @@ impl Pools {
                     url: url.clone(),
                     namespace: namespace.clone(),
                     limits,
+                    settings,
                     file: file.clone(),
                     check: Arc::clone(&check),
                 });
@@ -90,8 +91,12 @@ impl Pools {
                 .map_err(|source| StoreError::Unavailable { source: Box::new(source) })
         };
         let writers = dialect.writers(connections);
-        let write = pool(writers)?;
-        let read = if writers == connections { write.clone() } else { pool(connections)? };
+        let write = pool(writers, None)?;
+        let read = if writers == connections {
+            write.clone()
+        } else {
+            pool(connections, dialect.reader_settings())?
+        };
         let number = NEXT_NUMBER.fetch_add(1, Relaxed);
         Ok(Self {
             write,
@@ -262,6 +267,8 @@ pub(crate) struct Manager {
     url: DatabaseUrl,
     namespace: Namespace,
     limits: SessionLimits,
+    /// What is set beside the settings of all connections.
+    settings: Option<&'static str>,
     file: Option<OpenFile>,
     check: Arc<OnceLock<Box<ConnectionCheck>>>,
 }
@@ -297,6 +304,8 @@ impl ManageConnection for Manager {
     fn connect(&self) -> Result<Connection<'static>, Self::Error> {
         let mut connection = Connection::open(&self.url, self.limits, &self.namespace)
             .map_err(diesel::r2d2::Error::ConnectionError)?;
+        let set = self.settings.map_or(Ok(()), |settings| connection.batch_execute(settings));
+        set.map_err(diesel::r2d2::Error::QueryError)?;
         self.file.as_ref().map_or(Ok(()), OpenFile::check).map_err(failed_check)?;
         if let Some(check) = self.check.get() {
             check(&mut connection).map_err(failed_check)?;
