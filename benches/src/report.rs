@@ -58,8 +58,13 @@ pub fn text(options: &RunOptions, run: &Measurement) -> String {
         line("POSTs, status requests a batch", format!("{}, {}", of(posts), of(statuses)));
     }
     line("202 (50 %, 99 %, worst)", percentiles(run.latency));
-    line("commit to next POST", percentiles(run.turnaround));
-    line("ledger's own delay", percentiles(run.ledger_delay));
+    // Unknown beside the simulator, and if no service had two batches.
+    if run.turnaround.worst > Duration::ZERO {
+        line("commit to next POST", percentiles(run.turnaround));
+    }
+    if run.ledger_delay.worst > Duration::ZERO {
+        line("ledger's own delay", percentiles(run.ledger_delay));
+    }
     if let Some(out_of_order) = run.out_of_order {
         line("out of order", out_of_order.to_string());
     }
