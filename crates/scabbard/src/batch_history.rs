@@ -339,8 +339,7 @@ impl BatchRecord {
 
     /// Whether no request for a batch that is at this attempt was ever sent.
     pub(crate) fn is_unsent(&self, attempt: u32) -> bool {
-        let is_first = attempt == 1 || self.first_post(attempt) == FirstPost::None;
-        is_first && self.sent_at().is_none()
+        self.first_post(attempt) == FirstPost::None && self.sent_at().is_none()
     }
 
     /// When the last request for the batch was sent.

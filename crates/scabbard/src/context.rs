@@ -31,7 +31,8 @@ use crate::{
 /// How many reads of the history of services run at the same time.
 const HISTORY_READS: usize = 8;
 
-/// Writes to the history of services: whether that of one is known, or none.
+/// Writes to the history of services. An item is whether that of a service is known; `None`: only the transactions of
+/// other clients are stored.
 type HistoryWrites = GroupedWork<Option<(ServiceId, bool)>, BatchResult<()>>;
 
 /// The state that the clones of one adapter share.

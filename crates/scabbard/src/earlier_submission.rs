@@ -153,7 +153,8 @@ impl ScabbardContext {
     async fn ask_before_post(&self, scope: &ServiceScopeId, ids: &[ItemId]) -> BatchResult<Asked> {
         let first = ids.first().copied().unwrap_or_else(|| ItemId::from_bytes([0; 64]));
         let asks_history = !self.is_history_shown(scope.service_id());
-        let anchor = self.anchor(scope.service_id(), &first).await?;
+        let anchor =
+            if asks_history { self.anchor(scope.service_id(), &first).await? } else { None };
         let anchor = anchor.map(|id| id.to_string());
         let (generation, live) =
             (self.history_generation(), self.observed.at_post(scope.service_id()).node);

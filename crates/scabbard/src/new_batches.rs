@@ -85,15 +85,12 @@ impl ScabbardContext {
         self.observed.read(service, EventSource::Node, |node| node.is_continuous(generation))
     }
 
-    /// The anchor of the service. `None`: there is none, or none is needed.
+    /// The anchor of the service, if there is one and its history is known.
     pub(crate) async fn anchor(
         &self,
         service: &ServiceId,
         batch_id: &ItemId,
     ) -> BatchResult<Option<ItemId>> {
-        if self.is_history_shown(service) {
-            return Ok(None);
-        }
         let facts = self.read_history(service, batch_id).await?;
         Ok(facts.anchor.filter(|_| facts.is_known == Some(true)))
     }

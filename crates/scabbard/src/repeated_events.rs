@@ -19,10 +19,7 @@ impl LatestEvents {
 
     /// Records an event, and returns whether the subscription has named the transaction before.
     pub(crate) fn add(&self, subscription: SubscriptionId, transaction: ItemId) -> bool {
-        let (mut events, key) = (lock(&self.0), (subscription, transaction));
-        let is_repeated = events.contains(&key);
-        events.set(&key, ());
-        is_repeated
+        lock(&self.0).set(&(subscription, transaction), ()).is_some()
     }
 }
 

@@ -2,6 +2,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     hash::{BuildHasher, Hash, RandomState},
     marker::PhantomData,
+    mem::replace,
 };
 
 /// A map with a limited number of entries: a new entry evicts the oldest one.
@@ -51,8 +52,7 @@ impl<K: Hash, V> BoundedMap<K, V> {
     pub fn get_or_insert_with(&mut self, key: &K, make: impl FnOnce() -> V) -> &mut V {
         let digest = self.digest(key);
         if !self.entries.contains_key(&digest) {
-            self.evict_oldest_if_full();
-            self.insertion_order.push_back(digest);
+            self.make_room(digest);
         }
         self.entries.entry(digest).or_insert_with(make)
     }
@@ -62,25 +62,28 @@ impl<K: Hash, V> BoundedMap<K, V> {
         self.get(key).is_some()
     }
 
-    /// Sets the value of a key.
-    pub fn set(&mut self, key: &K, value: V) {
-        if let Some(present) = self.get_mut(key) {
-            *present = value;
-        } else {
-            self.get_or_insert_with(key, || value);
+    /// Sets the value of a key, and returns the one before.
+    pub fn set(&mut self, key: &K, value: V) -> Option<V> {
+        let digest = self.digest(key);
+        if let Some(present) = self.entries.get_mut(&digest) {
+            return Some(replace(present, value));
         }
+        self.make_room(digest);
+        self.entries.insert(digest, value)
     }
 
     fn digest(&self, key: &K) -> Digest {
         self.hash_functions.each_ref().map(|function| function.hash_one(key))
     }
 
-    fn evict_oldest_if_full(&mut self) {
+    /// Evicts the oldest entry if the map is full, and records that a new one follows.
+    fn make_room(&mut self, new: Digest) {
         if self.insertion_order.len() >= self.limit
             && let Some(oldest) = self.insertion_order.pop_front()
         {
             self.entries.remove(&oldest);
         }
+        self.insertion_order.push_back(new);
     }
 }
 
@@ -109,7 +112,8 @@ mod tests {
     fn value_that_is_set_replaces_the_one_before() {
         let mut map = BoundedMap::new(2);
         for (key, value) in [("a", 1), ("b", 2), ("a", 3), ("c", 4)] {
-            map.set(&key, value);
+            let before = (key == "a" && value == 3).then_some(1);
+            assert_eq!(map.set(&key, value), before);
         }
         assert_eq!(["a", "b", "c"].map(|key| map.contains(&key)), [false, true, true]);
         map.set(&"b", 5);

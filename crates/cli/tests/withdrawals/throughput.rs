@@ -24,34 +24,36 @@ const CLIENTS: u64 = 8;
 const WINDOW: usize = 16;
 const GWEI: u128 = 1_000_000_000;
 
-/// Adds a block now and then. A transaction that arrives while Anvil mines may else stay unmined until the next one.
+/// Adds a block now and then if blocks are added when transactions arrive: one that arrives while Anvil mines may stay
+/// unmined until the next.
 struct ExtraBlocks<'a> {
-    chain: &'a Chain,
+    chain: Option<&'a Chain>,
     last: Instant,
 }
 
 impl<'a> ExtraBlocks<'a> {
     const INTERVAL: Duration = Duration::from_secs(2);
 
-    fn of(chain: &'a Chain) -> Self {
-        Self { chain, last: Instant::now() }
+    fn new(chain: &'a Chain, mining: Mining) -> Self {
+        Self { chain: (mining == Mining::Automatic).then_some(chain), last: Instant::now() }
     }
 
     fn add_if_due(&mut self) {
-        if self.last.elapsed() >= Self::INTERVAL {
-            self.chain.mine(1).unwrap();
+        if let Some(chain) = self.chain
+            && self.last.elapsed() >= Self::INTERVAL
+        {
+            chain.mine(1).unwrap();
             self.last = Instant::now();
         }
     }
 }
 
 /// A loop with a counter of nonces, which signs by itself, and asks for the receipts in order.
-fn run_loop(harness: &WithdrawalHarness) -> f64 {
+fn run_loop(harness: &WithdrawalHarness, mut blocks: ExtraBlocks<'_>) -> f64 {
     let account = &harness.anvil.accounts()[1];
     let node = Endpoint::new(harness.anvil.url().to_owned());
     let call = |method: &str, params| node.call(method, &params).unwrap();
     let (mut nonce, mut in_flight) = (0, VecDeque::new());
-    let mut blocks = ExtraBlocks::of(&harness.anvil);
     let started = Instant::now();
     while nonce < TRANSFERS || !in_flight.is_empty() {
         if nonce < TRANSFERS && in_flight.len() < WINDOW {
@@ -75,7 +77,7 @@ fn run_loop(harness: &WithdrawalHarness) -> f64 {
 }
 
 /// Several clients request them at once, as one alone waits for each answer.
-fn run_server(server: &WithdrawalServer, chain: &Chain) -> f64 {
+fn run_server(server: &WithdrawalServer, mut blocks: ExtraBlocks<'_>) -> f64 {
     let started = Instant::now();
     thread::scope(|scope| {
         for client in 0..CLIENTS {
@@ -90,7 +92,6 @@ fn run_server(server: &WithdrawalServer, chain: &Chain) -> f64 {
         let page = server.get(&format!("/v1/transactions?state={state}&limit=1")).json();
         page["data"].as_array().unwrap().len()
     };
-    let mut blocks = ExtraBlocks::of(chain);
     wait_until("none is open", || {
         blocks.add_if_due();
         count("open") == 0
@@ -109,7 +110,8 @@ fn compare(blocks: &str, mining: Mining) -> f64 {
     command.env("GRID_BATCH_LEDGER_URLS", harness.anvil.url());
     let server = WithdrawalServer::start(command);
     server.wait_until_executed(&server.send_transaction(&transfer(1)));
-    let rates = [run_server(&server, &harness.anvil), run_loop(&harness)];
+    let extra = || ExtraBlocks::new(&harness.anvil, mining);
+    let rates = [run_server(&server, extra()), run_loop(&harness, extra())];
     let share = rates[0] / rates[1];
     let [ours, theirs] = rates;
     eprintln!("{blocks}: server {ours:.1}/s, pipelining loop {theirs:.1}/s, share {share:.2}");

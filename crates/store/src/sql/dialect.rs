@@ -166,10 +166,9 @@ impl Dialect {
         }
     }
 
-    /// The further settings of a connection that reads while others write.
-    ///
-    /// A commit of another connection empties the cache of SQLite, so it serves one transaction.
-    pub(crate) fn reader_settings(self) -> Option<&'static str> {
+    /// The setting of a connection whose cache serves only one transaction: each commit of another connection empties
+    /// the cache of SQLite.
+    pub(crate) fn small_cache(self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres => None,

@@ -95,7 +95,7 @@ impl Pools {
         let read = if writers == connections {
             write.clone()
         } else {
-            pool(connections, dialect.reader_settings())?
+            pool(connections, dialect.small_cache())?
         };
         let number = NEXT_NUMBER.fetch_add(1, Relaxed);
         Ok(Self {
