@@ -20,6 +20,7 @@ use crate::{
     endings::EndLimits,
     foreign_transactions::ForeignTransactions,
     new_batches::NewBatchRules,
+    next_batches::NextBatches,
     node_client::NodeClient,
     observed_nodes::ObservedNodes,
     peer_listeners::PeerListeners,
@@ -57,6 +58,7 @@ pub(crate) struct ScabbardContext {
     pub(crate) latest_events: LatestEvents,
     pub(crate) observed: Arc<ObservedNodes>,
     pub(crate) history: BatchHistory,
+    pub(crate) next_batches: NextBatches,
     /// Knows when nodes did not answer, from all requests of the process.
     pub(crate) pool: NodePool,
     /// What the store knows about the batches that services have committed.
@@ -86,6 +88,7 @@ impl ScabbardContext {
             nodes,
             history: BatchHistory::new(Arc::clone(&options.clock)),
             clock: options.clock,
+            next_batches: NextBatches::new(),
             connections: options.connections,
             limits: EndLimits {
                 late_arrival_limit: options.late_arrival_limit,

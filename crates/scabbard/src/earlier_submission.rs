@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use grid_batch_core::batches::LedgerStatus;
+use grid_batch_core::batches::{LedgerStatus, StatusReport};
 use grid_batch_core::ledger::{AttemptId, Outcome, Submission, SubmissionAnswer};
 use grid_batch_core::{BatchError, BatchResult, ItemId, ScopeId, ServiceId, ServiceScopeId};
 use grid_batch_protocol::transaction_ids;
@@ -133,7 +133,8 @@ impl ScabbardContext {
         }
     }
 
-    /// Asks about batches that will be sent soon, and remembers those that no node has.
+    /// Asks about batches that will be sent soon, and remembers those that no node has. If the service has a batch under
+    /// way, the next request for its status asks about them as well.
     pub(crate) async fn ask_ahead(&self, service_id: &ServiceId, batch_ids: &[ItemId]) {
         let Ok(scope) = parse_scope(service_id.as_str()) else { return };
         let is_open_question = |id: &ItemId| {
@@ -141,9 +142,45 @@ impl ScabbardContext {
             !self.history.get(&batch).is_committed && self.asked_ahead(&batch).is_none()
         };
         let ids: Vec<ItemId> = batch_ids.iter().copied().filter(is_open_question).collect();
+        if self.has_one_node(&scope)
+            && self.is_history_shown(service_id)
+            && self.next_batches.add(service_id, &ids)
+        {
+            return;
+        }
         for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
             if let Err(error) = self.ask_before_post(&scope, ids).await {
                 debug!(service:% = scope, error:%; "cannot ask ahead about the next batch");
+            }
+        }
+    }
+
+    /// Whether the answer of a single node is that of all.
+    fn has_one_node(&self, scope: &ServiceScopeId) -> bool {
+        self.all_nodes(scope, "").is_ok_and(|nodes| nodes.len() == 1)
+    }
+
+    /// Takes the batches about which a status request asks as well.
+    pub(crate) fn take_next_batches(&self, scope: &ServiceScopeId) -> NextQuestion {
+        let service = scope.service_id();
+        let batches = self.next_batches.take(service);
+        let ids = if self.has_one_node(scope) { batches } else { Vec::new() };
+        NextQuestion { question: self.question(service), ids }
+    }
+
+    /// Remembers those of the next batches that no node has.
+    pub(crate) fn record_next_batches(
+        &self,
+        service: &ServiceId,
+        NextQuestion { question, ids }: NextQuestion,
+        reports: &[StatusReport],
+    ) {
+        let unreported = Unreported { is_complete: true, ..Unreported::default() };
+        for id in ids {
+            let text = id.to_string();
+            let report = reports.iter().find(|report| report.batch_id == text);
+            if report.is_some_and(|report| report.status == LedgerStatus::NotReported) {
+                self.history.mark_not_found(&(service.clone(), id), question, unreported);
             }
         }
     }
@@ -184,6 +221,12 @@ impl ScabbardContext {
         }
         Ok(Asked { statuses, unreported })
     }
+}
+
+/// A question about the next batches of a service that is part of a status request.
+pub(crate) struct NextQuestion {
+    question: BatchQuestion,
+    pub(crate) ids: Vec<ItemId>,
 }
 
 /// The answers of nodes about batches.

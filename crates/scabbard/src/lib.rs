@@ -14,6 +14,7 @@ mod facts;
 mod foreign_transactions;
 mod message;
 mod new_batches;
+mod next_batches;
 mod node_client;
 mod node_reports;
 mod observed_nodes;

@@ -46,6 +46,9 @@ impl Scabbard {
         }
         let answer = read_answer(result);
         post.finish(answer.outcome);
+        if answer.outcome == Outcome::Accepted {
+            self.0.next_batches.accepted(&batch);
+        }
         Ok(explain(answer))
     }
 }

@@ -27,13 +27,18 @@ impl Scabbard {
         ids: &[String],
     ) -> BatchResult<Vec<StatusReport>> {
         let scope = parse_scope(service_id)?;
-        let mut reports = Vec::with_capacity(ids.len());
-        for (nodes, ids) in self.group_by_nodes(&scope, ids)? {
+        let next = self.0.take_next_batches(&scope);
+        let asked = ids.iter().cloned().chain(next.ids.iter().map(ToString::to_string));
+        let asked: Vec<String> = asked.collect();
+        let mut reports = Vec::with_capacity(asked.len());
+        for (nodes, ids) in self.group_by_nodes(&scope, &asked)? {
             for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
                 let batches = self.query_nodes(&nodes, &scope, ids).await?;
                 reports.extend(batches.into_iter().map(|batch| batch.report));
             }
         }
+        self.0.record_next_batches(scope.service_id(), next, &reports);
+        reports.retain(|report| ids.contains(&report.batch_id));
         self.record_statuses(&scope, &reports);
         Ok(reports)
     }
@@ -78,6 +83,7 @@ impl Scabbard {
     /// Records the statuses for the evidence reader. Unknown is not recorded, because it is only the status at one
     /// node.
     fn record_statuses(&self, scope: &ServiceScopeId, reports: &[StatusReport]) {
+        self.0.next_batches.reported(scope.service_id(), reports);
         let now = self.0.clock.monotonic();
         if !self.0.peers_of(scope).is_empty() {
             let under_way = reports.iter().find(|report| !report.is_final());

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use grid_batch_core::batches::LedgerStatus;
 use grid_batch_core::evidence::{Evidence, UnresolvedBatch};
 use grid_batch_core::ledger::{AttemptId, Ledger, Outcome, Submission, SubmissionAnswer};
 use grid_batch_core::{ItemId, PeerService, ServiceId};
@@ -202,9 +203,7 @@ async fn batch_that_was_asked_about_ahead_is_sent_at_once() {
     let ledger = TestLedger::new();
     ask_ahead(&ledger, &[1, 2]).await;
     ask_ahead(&ledger, &[2]).await;
-    let statuses =
-        ledger.sim.requests().iter().filter(|one| one.kind == RequestKind::Statuses).count();
-    assert_eq!(statuses, 1, "one request for both, and no other");
+    assert_eq!(questions(&ledger), 1, "one request for both, and no other");
     ledger.sim.inject(Fault::StatusesFail, When::Always);
     assert_eq!(ledger.send(1).await, Outcome::Accepted);
     ledger.advance(2);
@@ -227,6 +226,71 @@ async fn answer_counts_longer_while_events_are_live() {
     drop(events);
     ledger.send_past_the_adapter(3).await;
     assert_not_sent(&send(&ledger, &submission(3, 1)).await, "a node has the batch already");
+}
+
+/// The number of status requests.
+fn questions(ledger: &TestLedger) -> usize {
+    ledger.sim.requests().iter().filter(|one| one.kind == RequestKind::Statuses).count()
+}
+
+/// Sends the first batch, and asks ahead about these.
+async fn send_and_ask_ahead(ledger: &TestLedger, numbers: &[u32]) {
+    assert_eq!(ledger.send(1).await, Outcome::Accepted);
+    ask_ahead(ledger, numbers).await;
+    assert_eq!(questions(ledger), 1, "only the one before the POST");
+}
+
+#[tokio::test]
+async fn next_batches_are_part_of_the_status_request_for_the_one_under_way() {
+    let ledger = TestLedger::new();
+    read_in_background(ledger.subscribe().await);
+    send_and_ask_ahead(&ledger, &[2, 3]).await;
+    let reports = ledger.statuses([1]).await.unwrap();
+    assert_eq!(reports.iter().map(|report| &report.batch_id).collect::<Vec<_>>(), [&id(1)]);
+    for number in [2, 3] {
+        assert_eq!(ledger.send(number).await, Outcome::Accepted);
+    }
+    assert_eq!(questions(&ledger), 2, "before the first POST, and for the status of that batch");
+    // The first one has ended, so no other status request is expected.
+    ledger.statuses([3]).await.unwrap();
+    ask_ahead(&ledger, &[4]).await;
+    assert_eq!(ledger.questions(4), 1);
+}
+
+#[tokio::test]
+async fn next_batch_that_a_status_request_finds_is_not_sent() {
+    let ledger = TestLedger::new();
+    read_in_background(ledger.subscribe().await);
+    send_and_ask_ahead(&ledger, &[2]).await;
+    ledger.sim.inject(Fault::DroppedValid, When::Next(1));
+    ledger.send_past_the_adapter(2).await;
+    assert_eq!(ledger.status(1).await, LedgerStatus::Committed);
+    assert_not_sent(&send(&ledger, &submission(2, 1)).await, "a node has the batch already");
+    assert_eq!(ledger.times_received(2), 1);
+}
+
+#[tokio::test]
+async fn next_batch_is_asked_about_before_its_post_if_the_status_request_failed() {
+    let ledger = TestLedger::new();
+    read_in_background(ledger.subscribe().await);
+    send_and_ask_ahead(&ledger, &[2]).await;
+    ledger.sim.inject(Fault::StatusesFail, When::Next(1));
+    ledger.statuses([1]).await.unwrap_err();
+    let before = questions(&ledger);
+    assert_eq!(ledger.send(2).await, Outcome::Accepted);
+    assert_eq!(questions(&ledger), before + 1);
+}
+
+/// The status of the batch under way is the answer of one node.
+#[tokio::test]
+async fn all_nodes_are_asked_about_the_next_batch() {
+    let other = LedgerSim::scabbard([scope()]).start().unwrap();
+    let ledger = TestLedger::with(|ledger| ledger, [other.url()]);
+    read_in_background(ledger.subscribe().await);
+    assert_eq!(ledger.send(1).await, Outcome::Accepted);
+    let before = other.requests().len();
+    ask_ahead(&ledger, &[2]).await;
+    assert_eq!((ledger.questions(2), other.requests().len()), (1, before + 1));
 }
 
 #[tokio::test]
