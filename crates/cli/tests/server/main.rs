@@ -77,6 +77,7 @@ mod several_nodes;
 mod several_under_way;
 #[cfg(feature = "postgres-tls")]
 mod shipped;
+mod sqlite_build;
 mod start_failures;
 mod stopped_sending;
 mod strategy_speed;

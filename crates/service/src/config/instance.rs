@@ -13,8 +13,8 @@ settings! {
         pub connections: u32 = number("8").between(1, 1_000),
         /// How long a server that starts waits for a database that cannot be reached; 0s ends it at once.
         ///
-        /// Set it, such as to 60s, where the server and the database are started at the same time and a supervisor does
-        /// not start the server again.
+        /// Set it, such as to 60s, where the server and the database are started together and no supervisor starts the
+        /// server again.
         pub start_timeout: DurationOrZero = text("0s"),
     }
 }

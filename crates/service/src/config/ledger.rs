@@ -38,9 +38,9 @@ settings! {
         pub request_timeout: Duration = text("12s").equal().at_most(LONGEST_REQUEST),
         /// Maximum number of open sockets for the ledger's events; 0: the ledger is only polled.
         ///
-        /// Raise it to the number of services that have batches at the same time. Each socket is a file descriptor here
-        /// and a connection of the node. Set it to 0 only if a proxy does not let websockets through: without events a
-        /// commit is noticed later, and a Scabbard batch that the nodes have forgotten needs a decision.
+        /// Raise it to the number of services that have batches at once. Each socket is a file descriptor here and a
+        /// connection of the node. Set it to 0 only if a proxy does not let websockets through: without events a commit
+        /// is noticed later, and a Scabbard batch that the nodes have forgotten needs a decision.
         pub event_sockets: usize = number("100").between(0, 100_000),
         /// How long a request that was not answered may still arrive at the ledger. A Scabbard batch is not sent again
         /// before that, nor when it was accepted and nothing explains why it is not applied; a batch that was sent

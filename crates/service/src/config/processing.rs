@@ -10,8 +10,8 @@ settings! {
     pub struct SubmitConfig in "submit." {
         /// Maximum number of batches under submission.
         ///
-        /// Raise it if the ledger can take more requests at the same time; each is a file descriptor. At most half are
-        /// at one node of services.*.node, so that a slow node does not delay the services of others.
+        /// Raise it if the ledger can take more requests at once; each is a file descriptor. At most half are at one node
+        /// of services.*.node, so that a slow node does not delay the services of others.
         pub concurrency: u32 = number("100").between(1, 10_000),
         /// Maximum number of batches that are under way: taken from the database and not ended. The server allows fewer
         /// after the ledger said that it is busy, and more again while batches are committed. At most two fifths are of
