@@ -220,6 +220,12 @@ impl LedgerFacts {
         }
     }
 
+    /// The same for a batch that was sent in a list behind one that it conflicts with. If the list arrived after all, the
+    /// one before could be applied or found invalid, and sent again behind this one.
+    pub fn listed_absence_counts_after(&self, accept_after: Duration) -> Duration {
+        accept_after.max(self.late_arrival_limit)
+    }
+
     /// How long a batch that is reported as invalid stays open because an earlier attempt of it might still arrive and
     /// be applied. INVALID is final at once for a first attempt.
     pub const fn invalid_is_final_after(&self) -> Duration {
