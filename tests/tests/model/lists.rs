@@ -20,21 +20,37 @@ fn assert_holds(name: &str, protocol: Protocol) {
 
 #[test]
 fn batches_of_lists_are_applied_in_order() {
-    assert_holds("lists, 2 instances", lists().with_faults(2, 1));
-    assert_holds("lists, faults of the ledger", lists().with_faults(1, 2));
-    assert_holds("lists, 3 batches", lists().with_size(1, &[3]).with_faults(0, 2));
+    assert_holds("lists, 2 instances", lists().with_faults(2, 2));
+    assert_holds("lists, 3 batches", lists().with_size(2, &[3]).with_faults(1, 2));
+    assert_holds("lists, 4 batches", lists().with_size(1, &[4]).with_faults(0, 3));
+}
+
+/// The second and the third batch conflict; the others are sent with them.
+#[test]
+fn lists_have_batches_that_conflict_with_no_other() {
+    let mixed = Protocol { conflicts: Some(&[(1, 2)]), lanes: 3, list: 3, ..lists() };
+    assert_holds("lists of three, 3 batches", mixed.clone().with_size(2, &[3]).with_faults(1, 1));
+    let dependent = mixed.with_dependencies(&[(0, 1)]).with_size(1, &[3]);
+    assert_holds("lists of three, a dependency", dependent.with_faults(0, 3));
+}
+
+#[test]
+fn lists_of_three_are_applied_in_order() {
+    let three = Protocol { lanes: 3, list: 3, ..lists() };
+    assert_holds("lists of three", three.with_size(2, &[3]).with_faults(1, 2));
 }
 
 /// Absence is accepted too early, which is harmless for a ledger that applies once.
 #[test]
 fn lists_may_arrive_late() {
     let late = Protocol::new(lingering()).with_lists();
-    let size_1 = late.clone().with_size(1, &[3]).with_faults(0, 3);
-    for protocol in [late.with_faults(1, 2), size_1.clone(), size_1.with_faults(0, 4)] {
-        let mut violated = violated_properties("lists arrive late", protocol.clone());
-        violated.remove(NOT_SENT_TOO_EARLY);
-        violated.iter().for_each(|property| shortest_path_to(property, &protocol));
-        assert_eq!(violated, BTreeSet::new());
+    for protocol in [
+        late.clone().with_faults(2, 2),
+        late.clone().with_size(1, &[3]).with_faults(0, 4),
+        late.with_size(2, &[3]).with_faults(1, 2),
+    ] {
+        let violated = violated_properties("lists arrive late", protocol);
+        assert_eq!(violated, BTreeSet::from([NOT_SENT_TOO_EARLY]));
     }
 }
 
@@ -55,12 +71,14 @@ fn instances_with_lists_may_pause() {
 #[test]
 fn database_with_lists_may_go_back() {
     let goes_back = lists().with_size(1, &[2]).with_database_that_goes_back();
-    assert_holds("lists, the database goes back", goes_back.with_final_invalidity());
+    let goes_back = goes_back.with_final_invalidity().with_faults(0, 2);
+    assert_holds("lists, the database goes back", goes_back);
 }
 
 #[test]
 fn every_path_ends_with_lists() {
     every_path_ends(&lists().with_faults(1, 1));
+    every_path_ends(&Protocol::new(lingering()).with_lists().with_faults(0, 2));
 }
 
 #[test]

@@ -406,17 +406,20 @@ impl Protocol {
     }
 
     /// Whether the batch may end up held, because nothing can be proved about it, or waits for one that is in a
-    /// pipeline.
+    /// pipeline or list.
     pub fn may_be_held(&self, service: &Service, batch: usize) -> bool {
         let is_unproved = |batch: &Batch| {
             self.rules.absence != AbsenceRule::Reported && batch.progress.state.awaits_poller()
                 || batch.is_held && (batch.ledger.applied == 0 || self.environment.instances_pause)
         };
-        let may_wait = self.strategy == StrategyKind::Pipeline || self.list > 1;
-        let is_behind = may_wait
-            && !service.batches[batch].was_tried()
-            && service.batches[..batch].iter().any(is_unproved);
-        is_unproved(&service.batches[batch]) || is_behind
+        let awaited = match self.strategy {
+            StrategyKind::Pipeline => &service.batches[..batch],
+            // A lost batch also waits for those behind it in its list.
+            _ if self.list > 1 => &service.batches,
+            _ => &[],
+        };
+        let may_wait = service.batches[batch].progress.state.awaits_queuer();
+        is_unproved(&service.batches[batch]) || may_wait && awaited.iter().any(is_unproved)
     }
 }
 

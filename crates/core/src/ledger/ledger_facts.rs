@@ -302,6 +302,7 @@ mod tests {
         };
         assert_eq!(once.absence_rule(), AbsenceRule::Reported);
         assert_eq!(once.absence_counts_after(SHORT), SHORT);
+        assert_eq!(once.listed_absence_counts_after(SHORT), LIMIT);
         for second_arrival in
             [SecondArrival::AppliedAgain, SecondArrival::Refused, SecondArrival::AppliedOnce]
         {
