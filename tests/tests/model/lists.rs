@@ -1,5 +1,5 @@
-//! Lists: conflicting batches that one request sends to a ledger with one publisher, which applies a batch once. It gets
-//! all of them or none, and applies them in their order.
+//! Lists: conflicting batches that one request sends to a ledger with one publisher, which applies a batch once. It
+//! gets all of them or none, and applies them in their order.
 
 use std::collections::BTreeSet;
 

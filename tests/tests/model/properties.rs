@@ -11,7 +11,7 @@ use crate::{
 
 pub const ONE_OWNER: &str = "an epoch of a service has one owner";
 pub const TRUE_RECORD: &str = "the recorded end of a batch is its end at the ledger";
-pub const NO_CONFLICT_UNDER_WAY: &str = "a batch is under way only after the end of those that it conflicts with, unless it was sent with them, or depends on";
+pub const NO_CONFLICT_UNDER_WAY: &str = "a batch is under way only after those that it depends on, and after or with those that it conflicts with";
 pub const IN_ORDER: &str = "batches of a service that conflict are applied in order";
 pub const AFTER_DEPENDENCIES: &str = "no batch is applied before one that it depends on";
 pub const TOGETHER: &str = "two batches of a service are under way together";

@@ -124,8 +124,8 @@ fn lists_that_fail_are_applied_in_order() {
     server.stop();
 }
 
-/// A list arrives after nothing was heard of it for long, and when a node that was busy refused what was sent since. Its
-/// first batch is invalid, and must not be sent again behind the others.
+/// A list arrives long after it was sent, when a busy node has refused what was sent since. Its first batch is invalid,
+/// and must not be sent again behind the others.
 #[test]
 fn list_that_may_arrive_late_is_not_sent_again() {
     let harness = BatchHarness::sawtooth_with(blocks);

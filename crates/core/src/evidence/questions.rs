@@ -100,7 +100,7 @@ pub struct UnresolvedBatch {
     pub earlier_may_arrive: bool,
     /// Whether the present attempt was reported as invalid, as in [`Progress`](crate::batches::Progress).
     pub invalid_reported: bool,
-    /// Whether it may have been sent in a list, before or behind a batch that conflicts with it and may be at the ledger.
+    /// Whether it may have been sent in a list, before or behind a batch that conflicts with it and has not ended.
     pub in_list: bool,
     /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,

@@ -220,8 +220,8 @@ impl LedgerFacts {
         }
     }
 
-    /// The same for a batch that was sent in a list behind one that it conflicts with. If the list arrived after all, the
-    /// one before could be applied or found invalid, and sent again behind this one.
+    /// The same for a batch of a list that was not answered. If the list arrived after all, and its first batch was
+    /// found invalid, that one could be sent again behind the others.
     pub fn listed_absence_counts_after(&self, accept_after: Duration) -> Duration {
         accept_after.max(self.late_arrival_limit)
     }
