@@ -274,8 +274,8 @@ impl EvidenceSearch {
         if is_too_early(batch, report.evidence, time_in_state, &self.options, policy) {
             return Resolution::Evidence(Evidence::Inconclusive);
         }
-        if report.evidence == Evidence::Absent && seen_for < self.options.believe_absence_after {
-            let left = self.options.believe_absence_after - seen_for;
+        let left = self.options.absence_counts_after(batch).saturating_sub(seen_for);
+        if report.evidence == Evidence::Absent && !left.is_zero() {
             evidence::schedule(&mut self.table.lock(), batch, Look::Absence, now.plus(left));
         }
         let resolution = resolve(batch, report, seen_for, &self.options, policy);

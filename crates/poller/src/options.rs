@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use grid_batch_core::batches::BatchState;
+use grid_batch_core::evidence::UnresolvedBatch;
 use grid_batch_core::ledger::LedgerFacts;
 use grid_batch_core::polling::PollPace;
 use grid_batch_support::Backoff;
@@ -46,8 +48,10 @@ pub struct MonitorOptions {
     /// counts.
     pub facts: Option<LedgerFacts>,
     /// Evidence of absence is not trusted before this time, because an aborted submission may still arrive. This time
-    /// and the next two are measured from when the monitor first sees the batch in its attempt and state.
+    /// and the next three are measured from when the monitor first sees the batch in its attempt and state.
     pub believe_absence_after: Duration,
+    /// The same for a batch of a list that nothing shows to have arrived.
+    pub believe_listed_absence_after: Duration,
     /// The inconclusive policy applies when evidence has been inconclusive for this long.
     pub hold_after: Duration,
     /// A batch that the ledger has but does not apply is held after this time.
@@ -116,6 +120,7 @@ impl Default for MonitorOptions {
             quiet_after: Duration::from_mins(1),
             facts: None,
             believe_absence_after: Duration::from_secs(30),
+            believe_listed_absence_after: Duration::from_secs(330),
             hold_after: Duration::from_mins(2),
             give_up_after: Duration::from_hours(1),
             max_attempts: 10,
@@ -153,7 +158,16 @@ impl MonitorOptions {
     /// unresolved batch or between two warnings.
     pub(crate) fn keep(&self) -> Duration {
         let longest = self.longest_interval.max(self.quiet_after).max(self.believe_absence_after);
-        longest.max(self.warn_after).saturating_mul(2)
+        longest.max(self.believe_listed_absence_after).max(self.warn_after).saturating_mul(2)
+    }
+
+    /// How long this batch must be absent before that counts.
+    pub(crate) fn absence_counts_after(&self, batch: &UnresolvedBatch) -> Duration {
+        if batch.in_list && batch.state == BatchState::InDoubt {
+            self.believe_listed_absence_after
+        } else {
+            self.believe_absence_after
+        }
     }
 
     /// How often a batch is polled while nothing is known about the times of its ledger.

@@ -89,7 +89,7 @@ pub(crate) fn resolve(
             no_change()
         }
         Evidence::Repeatable => Resolution::Evidence(Evidence::Repeatable),
-        Evidence::Absent if seen_for < options.believe_absence_after => no_change(),
+        Evidence::Absent if seen_for < options.absence_counts_after(batch) => no_change(),
         Evidence::Absent => resubmit(batch, Evidence::Absent, seen_for, options),
         Evidence::Lost => resubmit(batch, Evidence::Lost, seen_for, options),
         Evidence::StoppedNode => {
@@ -350,6 +350,19 @@ mod tests {
                 resolve(&batch, &evidence.into(), after(age), &options, InconclusivePolicy::Hold);
             assert_eq!(resolution, expected, "{evidence:?} after {age} s");
         }
+    }
+
+    #[test]
+    fn list_that_may_arrive_is_waited_for() {
+        let (options, policy) = (MonitorOptions::default(), InconclusivePolicy::Hold);
+        let absence_of = |state, age| {
+            let batch = UnresolvedBatch { in_list: true, ..unresolved(state) };
+            resolve(&batch, &Evidence::Absent.into(), after(age), &options, policy)
+        };
+        for (age, expected) in [(30 * S, NO_CHANGE), (330 * S - 1, NO_CHANGE), (330 * S, ABSENT)] {
+            assert_eq!(absence_of(BatchState::InDoubt, age), expected, "after {age} s");
+        }
+        assert_eq!(absence_of(BatchState::Pending, 30 * S), ABSENT, "its list has arrived");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::state::BatchSet;
+
 /// A step and its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -72,10 +74,14 @@ pub enum ClockJump {
 pub enum SubmissionStep {
     /// The batch is marked as submitting and passed to the submitter.
     Mark,
+    /// The same for a list of batches, of which this is the first. The next steps are about all of them.
+    MarkList,
     /// The POST certainly is not sent.
     NotSent,
     /// The POST arrives, and its response comes back.
     Arrive,
+    /// The first batch of a list is sent alone, because one behind it was called back or the node has a peer now.
+    ArriveAlone,
     /// The same at a node that applies batches later than the others.
     ArriveAtFollower,
     /// The POST arrives, and its response is an error or is lost.
@@ -97,9 +103,9 @@ pub enum ResultStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerStep {
     /// A delayed POST arrives.
-    DelayedPostArrives(BatchAt),
+    DelayedPostArrives(PostAt),
     /// A delayed POST is lost.
-    DelayedPostIsLost(BatchAt),
+    DelayedPostIsLost(PostAt),
     /// An accepted batch is applied.
     Apply(BatchAt),
     /// An accepted batch is found to be invalid.
@@ -118,6 +124,13 @@ pub enum DatabaseStep {
     Copy,
     /// The database is replaced by the copy. What was committed since then is lost.
     GoBack,
+}
+
+/// The batches of a service that one request has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PostAt {
+    pub service: usize,
+    pub batches: BatchSet,
 }
 
 /// A batch of a service.

@@ -167,9 +167,8 @@ fn claim(protocol: &Protocol, state: &mut State, worker: WorkerId) {
 /// The POSTs that a process was sending when it ended may still arrive.
 fn delay_posts_in_progress(state: &mut State, instance: usize) {
     for (service, memory) in state.services.iter_mut().zip(&state.instances[instance].workers) {
-        for task in memory.tasks.iter().filter(|task| task.is_sending()) {
-            service.batches[task.batch].delayed_posts += 1;
-        }
+        let sending = memory.tasks.iter().filter(|task| task.is_first_of_post());
+        sending.for_each(|task| service.delay_post(task.list));
     }
 }
 

@@ -104,6 +104,10 @@ fn rules_of_all_accepted_facts_hold() {
     for (facts, strategy) in accepted {
         let protocol = protocol(facts, strategy);
         assert_holds("one instance", protocol.clone().with_size(1, &[2]).with_faults(0, 2));
+        if strategy == StrategyKind::Parallel {
+            let lists = Protocol::new(facts).with_lists();
+            assert_holds("lists", lists.with_size(1, &[2]).with_faults(0, 2));
+        }
         if strategy == StrategyKind::Serial {
             assert_holds("two instances", protocol.with_size(2, &[1]).with_faults(1, 2));
         }

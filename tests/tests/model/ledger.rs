@@ -1,8 +1,9 @@
 //! The ledger: how it handles batches, and which statuses it reports.
 
+use std::mem;
+
 use grid_batch_core::batches::{BatchState, LedgerStatus};
 use grid_batch_core::ledger::SecondArrival;
-use grid_batch_core::queue::StrategyKind;
 
 use crate::{
     action::{
@@ -11,9 +12,10 @@ use crate::{
             self, Apply, DelayedPostArrives, DelayedPostIsLost, Expire, FindInvalid,
             FollowerCatchesUp, Restart,
         },
+        PostAt,
     },
     protocol::Protocol,
-    state::{Batch, EarlierInvalid, Relations, State},
+    state::{Batch, BatchSet, EarlierInvalid, Relations, State},
 };
 
 pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
@@ -22,12 +24,14 @@ pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>
         if of.follower_lags {
             add(FollowerCatchesUp(service));
         }
+        for (nth, &batches) in of.delayed_posts.iter().enumerate() {
+            if nth == 0 || of.delayed_posts[nth - 1] != batches {
+                add(DelayedPostArrives(PostAt { service, batches }));
+                add(DelayedPostIsLost(PostAt { service, batches }));
+            }
+        }
         for (number, batch) in of.batches.iter().enumerate() {
             let at = BatchAt { service, batch: number };
-            if batch.delayed_posts > 0 {
-                add(DelayedPostArrives(at));
-                add(DelayedPostIsLost(at));
-            }
             if protocol.declared.batches_expire && may_expire(state, batch) {
                 add(Expire(at));
             }
@@ -62,11 +66,16 @@ fn forgets_anything(protocol: &Protocol, state: &State) -> bool {
 
 pub fn apply_step(protocol: &Protocol, state: &mut State, step: LedgerStep) {
     match step {
-        DelayedPostArrives(at) => {
-            state.batch_mut(at).delayed_posts -= 1;
-            accept(protocol, state, at, EarlierInvalid::BeforeLateArrival);
+        DelayedPostArrives(PostAt { service, batches }) => {
+            state.services[service].end_delay(batches);
+            for batch in batches.iter() {
+                let at = BatchAt { service, batch };
+                accept(protocol, state, at, EarlierInvalid::BeforeLateArrival);
+            }
         }
-        DelayedPostIsLost(at) => state.batch_mut(at).delayed_posts -= 1,
+        DelayedPostIsLost(PostAt { service, batches }) => {
+            state.services[service].end_delay(batches);
+        }
         Apply(at) => apply(protocol, state, at),
         FindInvalid(at) => {
             state.faults_left.ledger -= 1;
@@ -120,7 +129,7 @@ pub fn accept(protocol: &Protocol, state: &mut State, at: BatchAt, reported: Ear
     ledger.accepted += 1;
     ledger.is_invalid = false;
     ledger.is_refused_by_follower = false;
-    if facts.keeps_order && protocol.strategy == StrategyKind::Pipeline {
+    if protocol.applies_in_order_of_arrival() {
         state.services[at.service].queue.push(at.batch);
     }
 }
@@ -130,10 +139,14 @@ fn expire(protocol: &Protocol, state: &mut State, at: BatchAt) {
     let batch = state.batch_mut(at);
     batch.ledger.is_past_its_time = true;
     if protocol.environment.ledger.batches_expire {
-        batch.delayed_posts = 0;
         batch.ledger.accepted = 0;
         batch.ledger.known &= batch.ledger.applied > 0 || batch.ledger.is_invalid;
-        state.services[at.service].queue.retain(|number| *number != at.batch);
+        let service = &mut state.services[at.service];
+        service.queue.retain(|number| *number != at.batch);
+        let mut posts = mem::take(&mut service.delayed_posts);
+        posts.iter_mut().for_each(|batches| *batches = batches.without(at.batch));
+        posts.retain(|batches| *batches != BatchSet::default());
+        posts.into_iter().for_each(|batches| service.delay_post(batches));
     }
 }
 

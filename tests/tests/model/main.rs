@@ -74,6 +74,12 @@
 //! once. So every path ends, which is checked,
 //! too; and at its end, all batches have ended or wait for an operator.
 //!
+//! Which batch is next, and which are sent in a list, core's strategies choose.
+//!
+//! With lists (`lists`), for one publisher: up to four batches that conflict, two or three in a request. All of them
+//! arrive or none, in time or late. A list that was not answered is not sent again before it can no longer arrive:
+//! otherwise its first batch, found invalid when the list arrives, could be sent again behind the others.
+//!
 //! With two lanes (`two_lanes`), for a ledger that applies a batch once: up to four batches of a service, of
 //! which some conflict or depend on others. With one lane all batches of a service conflict.
 //!
@@ -95,9 +101,11 @@ mod declared_facts;
 mod facts;
 mod intended_protocol;
 mod ledger;
+mod lists;
 mod properties;
 mod protocol;
 mod results;
+mod scheduling;
 mod state;
 mod submissions;
 mod symmetry;

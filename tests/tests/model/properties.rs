@@ -11,8 +11,7 @@ use crate::{
 
 pub const ONE_OWNER: &str = "an epoch of a service has one owner";
 pub const TRUE_RECORD: &str = "the recorded end of a batch is its end at the ledger";
-pub const NO_CONFLICT_UNDER_WAY: &str =
-    "a batch is under way only after the end of those that it conflicts with or depends on";
+pub const NO_CONFLICT_UNDER_WAY: &str = "a batch is under way only after those that it depends on, and after or with those that it conflicts with";
 pub const IN_ORDER: &str = "batches of a service that conflict are applied in order";
 pub const AFTER_DEPENDENCIES: &str = "no batch is applied before one that it depends on";
 pub const TOGETHER: &str = "two batches of a service are under way together";
@@ -29,7 +28,7 @@ pub fn all(protocol: &Protocol) -> Vec<Property<Protocol>> {
         Property::always(TRUE_RECORD, |_, state| batches(state).all(is_recorded_truly)),
         Property::always(NO_CONFLICT_UNDER_WAY, |protocol: &Protocol, state: &State| {
             protocol.strategy == StrategyKind::Pipeline
-                || state.services.iter().all(no_conflict_under_way)
+                || state.services.iter().all(|it| no_conflict_under_way(protocol, it))
         }),
         Property::always(IN_ORDER, |_, state: &State| !state.violations.out_of_order),
         Property::always(AFTER_DEPENDENCIES, |_, state: &State| {
@@ -99,13 +98,17 @@ fn is_recorded_truly(batch: &Batch) -> bool {
     }
 }
 
-/// Those that were tried have no earlier open batch that they must wait for.
-fn no_conflict_under_way(service: &Service) -> bool {
+/// Those that were tried have no earlier open batch that they must wait for. Of a list, all were tried.
+fn no_conflict_under_way(protocol: &Protocol, service: &Service) -> bool {
     service.batches.iter().filter(|batch| batch.was_tried()).all(|batch| {
         let Relations { conflicts, dependencies, .. } = batch.relations;
-        let must_wait_for = conflicts.union(dependencies);
+        let has_lists = protocol.list > 1;
         let mut earlier = service.batches.iter().enumerate();
-        earlier.all(|(other, earlier)| !must_wait_for.contains(other) || earlier.has_ended())
+        earlier.all(|(other, earlier)| {
+            let is_listed = has_lists && earlier.was_tried() && !dependencies.contains(other);
+            let must_wait_for = conflicts.union(dependencies).contains(other);
+            !must_wait_for || earlier.has_ended() || is_listed
+        })
     })
 }
 

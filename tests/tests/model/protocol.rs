@@ -24,6 +24,8 @@ pub struct Protocol {
     pub services: Vec<usize>,
     /// How many batches of a service may be under way.
     pub lanes: usize,
+    /// How many batches may be sent in one request.
+    pub list: usize,
     /// The pairs of batches of each service that conflict; `None`: all.
     pub conflicts: Option<&'static [Pair]>,
     /// The pairs of which the later batch depends on the earlier one.
@@ -56,6 +58,8 @@ pub struct Environment {
     /// The ledger has a node that applies batches later than the others, and that finds a batch
     /// invalid if it has not applied the one before.
     pub has_follower: bool,
+    /// One node publishes all blocks, so batches that arrive in one request are applied in their order.
+    pub has_one_publisher: bool,
 }
 
 /// The rules of the protocol. Each can be changed to show why it is needed.
@@ -70,6 +74,8 @@ pub struct Rules {
     pub absence: AbsenceRule,
     /// How long absence must last to count.
     pub absence_counts_after: Duration,
+    /// The same for a batch of a list that waits for another one of it.
+    pub listed_absence_counts_after: Duration,
     /// The ledger is asked about a batch before each POST.
     pub asks_before_sending: bool,
     /// A batch that is past its time and was not applied ends.
@@ -92,6 +98,9 @@ pub struct Rules {
     pub waits_for_dependencies: bool,
     /// A batch that depends on an invalid one ends without being sent.
     pub dependents_of_invalid_end: bool,
+    pub resend: ResendRule,
+    /// An open batch is held until a decision when a later batch that conflicts with it is committed.
+    pub overtaken_are_held: bool,
 }
 
 /// When a service may be taken over from an instance that does not renew its lease.
@@ -167,6 +176,17 @@ pub enum ClockRule {
     TimeOfDay,
 }
 
+/// Which batches of a lost list are sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResendRule {
+    /// The first that has not ended, when no later one may be at the ledger.
+    InOrder,
+    /// The same, while a later one may be at the ledger.
+    FirstAtOnce,
+    /// Each that is lost.
+    Each,
+}
+
 /// The node that a batch is sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeRule {
@@ -206,6 +226,7 @@ impl Protocol {
             strays: 0,
             services: vec![2],
             lanes: 1,
+            list: 1,
             conflicts: None,
             dependencies: &[],
             faults: FaultBudget { instances: 2, ledger: 1, clocks: 0, databases: 0 },
@@ -217,6 +238,7 @@ impl Protocol {
                 instances_pause: false,
                 invalid_is_final: false,
                 has_follower: false,
+                has_one_publisher: true,
             },
             rules: Rules {
                 takeover: TakeoverRule::TwoPhases,
@@ -226,6 +248,8 @@ impl Protocol {
                 recovery: RecoveryRule::MarkInDoubt,
                 absence: declared.absence_rule().into(),
                 absence_counts_after: declared.absence_counts_after(ACCEPT_ABSENCE_AFTER),
+                listed_absence_counts_after: declared
+                    .listed_absence_counts_after(ACCEPT_ABSENCE_AFTER),
                 asks_before_sending: declared.asks_before_sending(),
                 expired_batches_end: declared.batches_expire,
                 wait: WaitRule::FromEnd,
@@ -243,6 +267,8 @@ impl Protocol {
                 waits_for_conflicts: true,
                 waits_for_dependencies: true,
                 dependents_of_invalid_end: true,
+                resend: ResendRule::InOrder,
+                overtaken_are_held: true,
             },
         }
     }
@@ -307,6 +333,17 @@ impl Protocol {
         Self { lanes: 2, strategy: StrategyKind::Pipeline, ..self }
     }
 
+    /// The same with lists of two batches. All batches conflict.
+    pub fn with_lists(self) -> Self {
+        Self { lanes: 2, list: 2, strategy: StrategyKind::Parallel, ..self }
+    }
+
+    /// The same with a second node that publishes blocks.
+    pub fn with_two_publishers(mut self) -> Self {
+        self.environment.has_one_publisher = false;
+        self
+    }
+
     /// The same with these pairs of which the later batch depends on the earlier one.
     pub fn with_dependencies(self, dependencies: &'static [Pair]) -> Self {
         Self { dependencies, ..self }
@@ -345,19 +382,44 @@ impl Protocol {
     /// A service with this number of batches.
     fn service(&self, batches: usize) -> Service {
         let batches = (0..batches).map(|number| Batch::new(self.relations(number))).collect();
-        Service::new(batches, self.lanes)
+        Service {
+            owner: None,
+            epoch: 0,
+            batches,
+            strategy: self.strategy,
+            lanes: self.lanes,
+            list: self.list,
+            follower_lags: false,
+            queue: Vec::new(),
+            delayed_posts: Vec::new(),
+        }
+    }
+
+    /// Whether the ledger applies batches in the order in which it has accepted them, and the strategy needs that.
+    pub fn applies_in_order_of_arrival(&self) -> bool {
+        let Environment { ledger, has_one_publisher, .. } = self.environment;
+        match self.strategy {
+            StrategyKind::Serial => false,
+            StrategyKind::Parallel => has_one_publisher && self.list > 1,
+            StrategyKind::Pipeline => ledger.keeps_order,
+        }
     }
 
     /// Whether the batch may end up held, because nothing can be proved about it, or waits for one that is in a
-    /// pipeline.
+    /// pipeline or list.
     pub fn may_be_held(&self, service: &Service, batch: usize) -> bool {
         let is_unproved = |batch: &Batch| {
             self.rules.absence != AbsenceRule::Reported && batch.progress.state.awaits_poller()
+                || batch.is_held && (batch.ledger.applied == 0 || self.environment.instances_pause)
         };
-        let is_behind = self.strategy == StrategyKind::Pipeline
-            && !service.batches[batch].was_tried()
-            && service.batches[..batch].iter().any(is_unproved);
-        is_unproved(&service.batches[batch]) || is_behind
+        let awaited = match self.strategy {
+            StrategyKind::Pipeline => &service.batches[..batch],
+            // A lost batch also waits for those behind it in its list.
+            _ if self.list > 1 => &service.batches,
+            _ => &[],
+        };
+        let may_wait = service.batches[batch].progress.state.awaits_queuer();
+        is_unproved(&service.batches[batch]) || may_wait && awaited.iter().any(is_unproved)
     }
 }
 

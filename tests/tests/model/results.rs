@@ -12,7 +12,7 @@ use crate::{
     },
     database, ledger,
     protocol::{AbsenceRule, ClockRule, Fence, Protocol, RecoveryRule, WaitRule},
-    state::{Batch, EarlierInvalid, Service, State, Task},
+    state::{Batch, BatchSet, EarlierInvalid, Service, State, Task},
     submissions,
 };
 
@@ -75,7 +75,9 @@ fn finds_lost_batch(state: &State, worker: WorkerId, number: usize) -> bool {
     let service = &state.services[worker.service];
     let batch = &service.batches[number];
     let is_lost = batch.progress.state == BatchState::Submitting && batch.taken_in < service.epoch;
-    state.owns(worker) && state.memory(worker).is_free_for(number, service.lanes) && is_lost
+    state.owns(worker)
+        && state.memory(worker).is_free_for(BatchSet::one(number), service.lanes)
+        && is_lost
 }
 
 fn recover(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usize) {
@@ -87,7 +89,7 @@ fn recover(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usiz
         }
         RecoveryRule::SendAgain => {
             progress.attempts += 1;
-            submissions::begin(protocol, state, worker, batch);
+            submissions::begin(protocol, state, worker, batch, BatchSet::one(batch));
         }
     }
 }
@@ -102,14 +104,16 @@ fn query_result(
     let service = &state.services[worker.service];
     let batch = &service.batches[number];
     let may_query = state.owns(worker)
-        && state.memory(worker).is_free_for(number, service.lanes)
+        && state.memory(worker).is_free_for(BatchSet::one(number), service.lanes)
         && batch.progress.state.awaits_poller();
     if !may_query {
         return None;
     }
     let attempt = batch.progress.attempts;
     let result = match reported_status(protocol, state, worker, batch) {
-        _ if batch.progress.waits_for_earlier() && !earlier_may_be_applied(protocol, batch) => {
+        _ if batch.progress.waits_for_earlier()
+            && !earlier_may_be_applied(protocol, service, number) =>
+        {
             Event::EarlierCannotArrive { attempt }
         }
         LedgerStatus::Committed => {
@@ -118,28 +122,44 @@ fn query_result(
         _ if protocol.rules.expired_batches_end && batch.ledger.is_past_its_time => {
             Event::Evidence { attempt, evidence: Evidence::NeverApplicable }
         }
-        LedgerStatus::NotReported if is_absent(protocol, state, worker, batch) => {
-            Event::Evidence { attempt, evidence: Evidence::Absent }
+        LedgerStatus::NotReported if is_absent(protocol, state, worker, number) => {
+            Event::Evidence { attempt, evidence: absence(service, batch) }
         }
         status => Event::Status { attempt: Some(attempt), status },
     };
+    let result = while_held(batch, result);
     let changes_anything = transition(batch.progress, result) != Ok(batch.progress);
     let attempt_id = AttemptId { attempt, epoch: service.epoch };
     changes_anything.then_some(Task {
         batch: number,
         attempt_id,
         started_in_time: true,
+        list: BatchSet::one(number),
         result: Some(result),
     })
 }
 
 /// Whether an instance that waits knows that an earlier attempt may still be applied: it has not arrived, or was not
 /// executed yet.
-fn earlier_may_be_applied(protocol: &Protocol, batch: &Batch) -> bool {
+fn earlier_may_be_applied(protocol: &Protocol, service: &Service, number: usize) -> bool {
     let waits_long_enough =
         protocol.rules.invalid_is_final_after >= protocol.environment.ledger.late_arrival_limit;
-    let has_arrived_late = batch.ledger.earlier_invalid == EarlierInvalid::BeforeLateArrival;
-    waits_long_enough && (batch.delayed_posts > 0 || has_arrived_late)
+    let has_arrived_late =
+        service.batches[number].ledger.earlier_invalid == EarlierInvalid::BeforeLateArrival;
+    waits_long_enough && (service.may_arrive(number) || has_arrived_late)
+}
+
+/// What the absence of a batch proves. One of a list that was accepted and is absent now was lost.
+fn absence(service: &Service, batch: &Batch) -> Evidence {
+    match batch.progress.state {
+        BatchState::Pending | BatchState::Valid if service.list > 1 => Evidence::Lost,
+        _ => Evidence::Absent,
+    }
+}
+
+/// The event that counts for a batch that may be held until a decision.
+fn while_held(batch: &Batch, event: Event) -> Event {
+    if batch.is_held { event.while_held_until_decision(batch.progress) } else { event }
 }
 
 /// The status that the worker's ledger reports.
@@ -169,7 +189,7 @@ fn reported_status(
 }
 
 /// Whether a POST that timed out counts as lost.
-fn has_waited(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batch) -> bool {
+fn has_waited(protocol: &Protocol, state: &State, worker: WorkerId, number: usize) -> bool {
     let jump = match protocol.rules.clock {
         ClockRule::Monotonic => None,
         ClockRule::TimeOfDay => state.instances[worker.instance].clock_jump,
@@ -179,21 +199,27 @@ fn has_waited(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batc
         Some(ClockJump::Forward) => true,
         Some(ClockJump::Back) => false,
         None if is_from_mark && protocol.environment.instances_pause => true,
-        None if batch.delayed_posts == 0 => true,
+        None if !state.services[worker.service].may_arrive(number) => true,
         None => {
-            protocol.rules.absence_counts_after < protocol.environment.ledger.late_arrival_limit
+            let counts_after = if state.services[worker.service].is_listed(number) {
+                protocol.rules.listed_absence_counts_after
+            } else {
+                protocol.rules.absence_counts_after
+            };
+            counts_after < protocol.environment.ledger.late_arrival_limit
         }
     }
 }
 
 /// Whether a batch that the ledger does not report counts as absent.
-fn is_absent(protocol: &Protocol, state: &State, worker: WorkerId, batch: &Batch) -> bool {
+fn is_absent(protocol: &Protocol, state: &State, worker: WorkerId, number: usize) -> bool {
+    let batch = &state.services[worker.service].batches[number];
     let was_sent_by_owner = batch.taken_in == state.memory(worker).epoch;
     // A stray instance may be of a kind whose report is enough.
     if state.instances[worker.instance].is_stray {
         return true;
     }
-    has_waited(protocol, state, worker, batch)
+    has_waited(protocol, state, worker, number)
         && match protocol.rules.absence {
             AbsenceRule::Never => false,
             AbsenceRule::Reported => true,
@@ -218,11 +244,27 @@ fn record(protocol: &Protocol, state: &mut State, service: usize, task: Task) {
         Fence::None => for_attempt(event, batch.progress.attempts),
         Fence::AttemptId | Fence::Attempt => event,
     };
+    let event = while_held(batch, event);
     batch.progress = transition(batch.progress, event).unwrap_or(batch.progress);
+    if protocol.rules.overtaken_are_held {
+        hold_overtaken(&mut state.services[service], number);
+    }
     if protocol.rules.dependents_of_invalid_end {
         end_dependents(&mut state.services[service], number);
     }
     database::put_restored_in_doubt(&mut state.services[service]);
+}
+
+/// Holds what was sent before a committed batch, conflicts with it and is open: it may have been invalid.
+fn hold_overtaken(service: &mut Service, number: usize) {
+    let (before, after) = service.batches.split_at_mut(number);
+    if after[0].progress.state != BatchState::Committed {
+        return;
+    }
+    for (earlier, batch) in before.iter_mut().enumerate() {
+        let conflicts = after[0].relations.conflicts.contains(earlier);
+        batch.is_held |= conflicts && batch.was_tried() && !batch.has_ended();
+    }
 }
 
 /// What depends on a batch that ended as invalid ends too, without being sent, and so on.
@@ -244,8 +286,8 @@ fn end_dependents(service: &mut Service, number: usize) {
 fn proves_failure(event: Event) -> bool {
     matches!(
         event,
-        Event::Outcome { outcome: Outcome::NotSent, .. }
-            | Event::Evidence { evidence: Evidence::Absent, .. }
+        Event::Outcome { outcome: Outcome::NotSent | Outcome::Parked, .. }
+            | Event::Evidence { evidence: Evidence::Absent | Evidence::Lost, .. }
     )
 }
 

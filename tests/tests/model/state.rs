@@ -2,6 +2,7 @@
 
 use grid_batch_core::batches::{BatchState, Event, Progress};
 use grid_batch_core::ledger::AttemptId;
+use grid_batch_core::queue::StrategyKind;
 
 use crate::action::{BatchAt, ClockJump, WorkerId};
 
@@ -71,6 +72,8 @@ pub struct Task {
     pub attempt_id: AttemptId,
     /// The batch was marked before the idle expiry, or was only queried.
     pub started_in_time: bool,
+    /// All batches that are sent in the same request.
+    pub list: BatchSet,
     /// The result; `None` while the batch is being submitted.
     pub result: Option<Event>,
 }
@@ -81,12 +84,17 @@ pub struct Service {
     pub owner: Option<usize>,
     pub epoch: u64,
     pub batches: Vec<Batch>,
+    pub strategy: StrategyKind,
     /// How many batches may be under way.
     pub lanes: usize,
+    /// How many batches may be sent in one request, conflicting ones in order.
+    pub list: usize,
     /// A node of the ledger has not applied the last batch that the others have applied.
     pub follower_lags: bool,
     /// The batches that the ledger has accepted, in their order, if it keeps the order and the strategy needs it.
     pub queue: Vec<usize>,
+    /// The requests that timed out and may still arrive, sorted: the batches of each.
+    pub delayed_posts: Vec<BatchSet>,
 }
 
 /// What a copy of the database has of a service.
@@ -117,8 +125,8 @@ pub struct Batch {
     /// The database has gone back since the batch was stored: it is in doubt when it becomes the
     /// head.
     pub is_restored: bool,
-    /// The number of POSTs that timed out and may still arrive.
-    pub delayed_posts: u8,
+    /// An operator must decide about it, because a later batch of its list was committed.
+    pub is_held: bool,
     pub ledger: LedgerBatch,
 }
 
@@ -134,7 +142,7 @@ pub struct Relations {
 }
 
 /// A set of batches of one service: a bit for each number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchSet(u8);
 
 impl BatchSet {
@@ -144,6 +152,24 @@ impl BatchSet {
 
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    pub fn one(batch: usize) -> Self {
+        Self(1 << batch)
+    }
+
+    pub fn without(self, batch: usize) -> Self {
+        Self(self.0 & !(1 << batch))
+    }
+
+    /// The first batch alone.
+    pub fn first(self) -> Self {
+        self.iter().take(1).collect()
+    }
+
+    /// The batches in order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..8).filter(move |&batch| self.contains(batch))
     }
 }
 
@@ -281,9 +307,11 @@ impl WorkerMemory {
         self.task(batch).is_some_and(Task::is_sending)
     }
 
-    /// Whether the instance can begin to work on this batch.
-    pub fn is_free_for(&self, batch: usize, lanes: usize) -> bool {
-        self.tasks.len() < lanes && self.task(batch).is_none()
+    /// Whether the instance can begin to work on these batches.
+    pub fn is_free_for(&self, batches: BatchSet, lanes: usize) -> bool {
+        let mut tasks = self.tasks.iter();
+        self.tasks.len() + batches.iter().count() <= lanes
+            && tasks.all(|task| !batches.contains(task.batch))
     }
 
     pub fn begin(&mut self, task: Task) {
@@ -301,6 +329,11 @@ impl Task {
     pub fn is_sending(&self) -> bool {
         self.result.is_none()
     }
+
+    /// Whether its batch is being sent, as the first of its request.
+    pub fn is_first_of_post(&self) -> bool {
+        self.is_sending() && self.list.first() == BatchSet::one(self.batch)
+    }
 }
 
 impl Batch {
@@ -311,7 +344,7 @@ impl Batch {
             taken_in: 0,
             last_failed_attempt: 0,
             is_restored: false,
-            delayed_posts: 0,
+            is_held: false,
             ledger: LedgerBatch::default(),
         }
     }
@@ -326,20 +359,21 @@ impl Batch {
 }
 
 impl Service {
-    pub fn new(batches: Vec<Batch>, lanes: usize) -> Self {
-        Self { owner: None, epoch: 0, batches, lanes, follower_lags: false, queue: vec![] }
+    /// Whether a request with this batch timed out and may still arrive.
+    pub fn may_arrive(&self, batch: usize) -> bool {
+        self.delayed_posts.iter().any(|list| list.contains(batch))
     }
 
-    /// The batches in the lanes: those that were tried, and the first ones that wait for no other.
-    pub fn in_lanes(&self) -> Vec<usize> {
-        let is_free = |batch: &usize| {
-            let waits_for = self.batches[*batch].relations.waits_for;
-            !(0..*batch).any(|other| waits_for.contains(other) && !self.batches[other].has_ended())
-        };
-        let open = || (0..self.batches.len()).filter(|&batch| !self.batches[batch].has_ended());
-        let tried = open().filter(|&batch| self.batches[batch].was_tried());
-        let new = open().filter(|&batch| !self.batches[batch].was_tried()).filter(is_free);
-        tried.chain(new).take(self.lanes).collect()
+    /// A request with these batches timed out.
+    pub fn delay_post(&mut self, batches: BatchSet) {
+        let at = self.delayed_posts.partition_point(|other| *other < batches);
+        self.delayed_posts.insert(at, batches);
+    }
+
+    /// Removes a request that timed out.
+    pub fn end_delay(&mut self, batches: BatchSet) {
+        let at = self.delayed_posts.iter().position(|other| *other == batches);
+        at.map(|at| self.delayed_posts.remove(at));
     }
 
     pub fn has_ended(&self) -> bool {

@@ -1,32 +1,35 @@
 //! The path of a batch from the store to the ledger: the mark, the POST, and its outcome.
 
-use grid_batch_core::batches::{BatchState, Event, LedgerStatus, transition};
+use grid_batch_core::batches::{Event, LedgerStatus, transition};
 use grid_batch_core::ledger::{AttemptId, Outcome};
-use grid_batch_core::queue::StrategyKind;
 
 use crate::{
     action::{
         Action, BatchAt,
-        SubmissionStep::{self, Arrive, ArriveAtFollower, ArriveUnanswered, GiveUp, Mark, NotSent},
+        SubmissionStep::{
+            self, Arrive, ArriveAlone, ArriveAtFollower, ArriveUnanswered, GiveUp, Mark, MarkList,
+            NotSent,
+        },
         WorkerId,
     },
     ledger,
     protocol::{AbsenceRule, MarkRule, NodeRule, Protocol},
-    state::{EarlierInvalid, Lease, Service, State, Task},
+    state::{BatchSet, EarlierInvalid, Lease, State, Task},
 };
 
 pub fn add_actions(protocol: &Protocol, state: &State, actions: &mut Vec<Action>) {
     for worker in state.running_workers() {
-        for batch in state.services[worker.service].in_lanes() {
-            if may_mark(protocol, state, worker, batch) {
-                actions.push(Action::Submission(Mark, worker, batch));
-            }
+        if may_mark(protocol, state, worker) {
+            add_marks(protocol, state, worker, actions);
         }
-        for task in state.memory(worker).tasks.iter().filter(|task| task.is_sending()) {
+        for task in state.memory(worker).tasks.iter().filter(|task| task.is_first_of_post()) {
             let mut add = |step| actions.push(Action::Submission(step, worker, task.batch));
             add(Arrive);
             if state.faults_left.ledger > 0 {
                 [NotSent, ArriveUnanswered, GiveUp].into_iter().for_each(&mut add);
+                if task.list != task.list.first() {
+                    add(ArriveAlone);
+                }
                 if may_send_to_follower(protocol, state, worker) {
                     add(ArriveAtFollower);
                 }
@@ -45,32 +48,33 @@ fn may_send_to_follower(protocol: &Protocol, state: &State, worker: WorkerId) ->
         }
 }
 
-/// Whether this batch in a lane may be marked. A submission that starts after the idle expiry
+/// The batches that are next, each by itself or in a list.
+fn add_marks(protocol: &Protocol, state: &State, worker: WorkerId, actions: &mut Vec<Action>) {
+    let service = &state.services[worker.service];
+    let is_free = |batches| state.memory(worker).is_free_for(batches, service.lanes);
+    let (next, list) = service.next(protocol.rules.resend);
+    for batch in next.into_iter().filter(|&batch| is_free(BatchSet::one(batch))) {
+        actions.push(Action::Submission(Mark, worker, batch));
+    }
+    if let [first, _, ..] = list[..]
+        && is_free(list.into_iter().collect())
+    {
+        actions.push(Action::Submission(MarkList, worker, first));
+    }
+}
+
+/// Whether a batch in a lane may be marked. A submission that starts after the idle expiry
 /// could still be running at the full expiry.
-fn may_mark(protocol: &Protocol, state: &State, worker: WorkerId, batch: usize) -> bool {
-    let memory = state.memory(worker);
-    let claims = match protocol.rules.mark {
+fn may_mark(protocol: &Protocol, state: &State, worker: WorkerId) -> bool {
+    match protocol.rules.mark {
         MarkRule::OwnerBeforeIdleExpiry => {
             state.owns(worker) && state.lease(worker) == Lease::Valid
         }
         MarkRule::OwnerBeforeFullExpiry => {
             state.owns(worker) && state.lease(worker) != Lease::FullyExpired
         }
-        MarkRule::FormerOwner => memory.epoch > 0,
-    };
-    let service = &state.services[worker.service];
-    let is_ready = transition(service.batches[batch].progress, Event::Taken).is_ok();
-    let is_next =
-        protocol.strategy != StrategyKind::Pipeline || are_accepted_before(service, batch);
-    claims && memory.is_free_for(batch, service.lanes) && is_ready && is_next
-}
-
-/// Whether the ledger has accepted all batches before this one.
-fn are_accepted_before(service: &Service, batch: usize) -> bool {
-    service.batches[..batch].iter().all(|earlier| {
-        let is_accepted = matches!(earlier.progress.state, BatchState::Pending | BatchState::Valid);
-        is_accepted || earlier.has_ended()
-    })
+        MarkRule::FormerOwner => state.memory(worker).epoch > 0,
+    }
 }
 
 pub fn apply_step(
@@ -80,44 +84,90 @@ pub fn apply_step(
     worker: WorkerId,
     batch: usize,
 ) {
-    let at = BatchAt { service: worker.service, batch };
     match step {
-        Mark => mark(protocol, state, worker, batch),
-        NotSent => finish_with_fault(state, worker, batch, Outcome::NotSent),
-        Arrive => {
-            let outcome = known_outcome(protocol, state, worker, at).unwrap_or_else(|| {
-                arrive(protocol, state, worker, batch);
-                Outcome::Accepted
-            });
-            finish(state, worker, batch, outcome);
+        Mark => mark(protocol, state, worker, BatchSet::one(batch)),
+        MarkList => {
+            let (_, list) = state.services[worker.service].next(protocol.rules.resend);
+            mark(protocol, state, worker, list.into_iter().collect());
         }
-        ArriveAtFollower => {
-            ledger::accept_at_follower(protocol, state, at);
-            finish_with_fault(state, worker, batch, Outcome::Accepted);
-        }
-        ArriveUnanswered => {
-            arrive(protocol, state, worker, batch);
-            finish_with_fault(state, worker, batch, Outcome::Ambiguous);
-        }
-        GiveUp => {
-            if !protocol.environment.ledger.late_arrival_limit.is_zero() {
-                state.batch_mut(at).delayed_posts += 1;
-            }
-            finish_with_fault(state, worker, batch, Outcome::Ambiguous);
+        _ => {
+            let task = state.memory(worker).task(batch);
+            let list = task.map_or(BatchSet::default(), |task| task.list);
+            send(protocol, state, step, worker, list);
+            // Of a list, those that were not sent return to the store.
+            finish(state, worker, list, Outcome::Parked);
         }
     }
 }
 
-fn mark(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usize) {
-    let marked = state.batch_mut(BatchAt { service: worker.service, batch });
-    if let Ok(taken) = transition(marked.progress, Event::Taken) {
-        marked.progress = taken;
-        begin(protocol, state, worker, batch);
+/// A step of a request with these batches.
+fn send(
+    protocol: &Protocol,
+    state: &mut State,
+    step: SubmissionStep,
+    worker: WorkerId,
+    list: BatchSet,
+) {
+    let first = list.first();
+    match step {
+        Mark | MarkList => {}
+        NotSent => finish_with_fault(state, worker, first, Outcome::NotSent),
+        Arrive => arrive_in_time(protocol, state, worker, list),
+        ArriveAlone => {
+            state.faults_left.ledger -= 1;
+            arrive_in_time(protocol, state, worker, first);
+        }
+        ArriveAtFollower => {
+            for batch in list.iter() {
+                let at = BatchAt { service: worker.service, batch };
+                ledger::accept_at_follower(protocol, state, at);
+            }
+            finish_with_fault(state, worker, list, Outcome::Accepted);
+        }
+        ArriveUnanswered => {
+            arrive(protocol, state, worker, list);
+            finish_with_fault(state, worker, list, Outcome::Ambiguous);
+        }
+        GiveUp => {
+            if !protocol.environment.ledger.late_arrival_limit.is_zero() {
+                state.services[worker.service].delay_post(list);
+            }
+            finish_with_fault(state, worker, list, Outcome::Ambiguous);
+        }
+    }
+}
+
+fn mark(protocol: &Protocol, state: &mut State, worker: WorkerId, list: BatchSet) {
+    for batch in list.iter() {
+        let marked = state.batch_mut(BatchAt { service: worker.service, batch });
+        if let Ok(taken) = transition(marked.progress, Event::Taken) {
+            marked.progress = taken;
+            begin(protocol, state, worker, batch, list);
+        }
+    }
+}
+
+/// The POST arrives in time, and is answered. A batch that the node has already ends a list, and is not sent.
+fn arrive_in_time(protocol: &Protocol, state: &mut State, worker: WorkerId, list: BatchSet) {
+    let known = |batch: usize| known_outcome(protocol, state, worker, batch);
+    let new: BatchSet = list.iter().take_while(|&batch| known(batch).is_none()).collect();
+    match list.iter().next().and_then(known) {
+        Some(outcome) => finish(state, worker, list.first(), outcome),
+        None => {
+            arrive(protocol, state, worker, new);
+            finish(state, worker, new, Outcome::Accepted);
+        }
     }
 }
 
 /// Passes the batch, whose attempt was just counted, to the submitter.
-pub fn begin(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usize) {
+pub fn begin(
+    protocol: &Protocol,
+    state: &mut State,
+    worker: WorkerId,
+    batch: usize,
+    list: BatchSet,
+) {
     check_earlier_attempt(state, BatchAt { service: worker.service, batch });
     let service = &mut state.services[worker.service];
     let epoch = service.epoch;
@@ -127,7 +177,8 @@ pub fn begin(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: us
         !matches!(protocol.rules.absence, AbsenceRule::Never | AbsenceRule::Reported);
     let attempt_id = AttemptId { attempt: marked.progress.attempts, epoch };
     let started_in_time = state.lease(worker) == Lease::Valid;
-    state.memory_mut(worker).begin(Task { batch, attempt_id, started_in_time, result: None });
+    let task = Task { batch, attempt_id, started_in_time, list, result: None };
+    state.memory_mut(worker).begin(task);
 }
 
 fn check_earlier_attempt(state: &mut State, at: BatchAt) {
@@ -136,7 +187,8 @@ fn check_earlier_attempt(state: &mut State, at: BatchAt) {
     let is_sent_again = earlier.progress.attempts > 1;
     let blindly = is_sent_again && earlier.last_failed_attempt + 1 < earlier.progress.attempts;
     let ledger = earlier.ledger;
-    let may_still_come = earlier.delayed_posts > 0 || ledger.accepted > 0 || ledger.applied > 0;
+    let may_still_come =
+        state.services[service].may_arrive(batch) || ledger.accepted > 0 || ledger.applied > 0;
     let is_being_sent = state
         .running_workers()
         .any(|worker| worker.service == service && state.memory(worker).is_sending(batch));
@@ -149,10 +201,10 @@ fn known_outcome(
     protocol: &Protocol,
     state: &State,
     worker: WorkerId,
-    at: BatchAt,
+    batch: usize,
 ) -> Option<Outcome> {
     let is_stray = state.instances[worker.instance].is_stray;
-    let batch = &state.services[at.service].batches[at.batch];
+    let batch = &state.services[worker.service].batches[batch];
     match ledger::status(protocol, batch) {
         _ if is_stray || !protocol.rules.asks_before_sending => None,
         LedgerStatus::Committed => Some(Outcome::Committed),
@@ -161,24 +213,27 @@ fn known_outcome(
     }
 }
 
-fn arrive(protocol: &Protocol, state: &mut State, worker: WorkerId, batch: usize) {
+fn arrive(protocol: &Protocol, state: &mut State, worker: WorkerId, list: BatchSet) {
     let is_stray = state.instances[worker.instance].is_stray;
-    let at = BatchAt { service: worker.service, batch };
-    if is_stray {
-        state.batch_mut(at).ledger.elsewhere += 1;
-    } else {
-        ledger::accept(protocol, state, at, EarlierInvalid::BeforeAttempt);
+    for batch in list.iter() {
+        let at = BatchAt { service: worker.service, batch };
+        if is_stray {
+            state.batch_mut(at).ledger.elsewhere += 1;
+        } else {
+            ledger::accept(protocol, state, at, EarlierInvalid::BeforeAttempt);
+        }
     }
 }
 
-fn finish(state: &mut State, worker: WorkerId, batch: usize, outcome: Outcome) {
-    let mut tasks = state.memory_mut(worker).tasks.iter_mut();
-    if let Some(task) = tasks.find(|task| task.batch == batch) {
+/// The submissions of these batches that have no outcome yet get this one.
+fn finish(state: &mut State, worker: WorkerId, list: BatchSet, outcome: Outcome) {
+    let tasks = state.memory_mut(worker).tasks.iter_mut();
+    for task in tasks.filter(|task| task.is_sending() && list.contains(task.batch)) {
         task.result = Some(Event::Outcome { attempt: task.attempt_id.attempt, outcome });
     }
 }
 
-fn finish_with_fault(state: &mut State, worker: WorkerId, batch: usize, outcome: Outcome) {
+fn finish_with_fault(state: &mut State, worker: WorkerId, list: BatchSet, outcome: Outcome) {
     state.faults_left.ledger -= 1;
-    finish(state, worker, batch, outcome);
+    finish(state, worker, list, outcome);
 }

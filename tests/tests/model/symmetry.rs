@@ -76,7 +76,7 @@ impl State {
 fn clear_ended_batch(batch: &mut Batch) {
     if batch.progress.state.is_terminal() {
         batch.progress = Progress { attempts: 0, ..batch.progress };
-        (batch.taken_in, batch.last_failed_attempt) = (0, 0);
+        (batch.taken_in, batch.last_failed_attempt, batch.is_held) = (0, 0, false);
         (batch.ledger.known, batch.ledger.observed) = (false, false);
     }
 }

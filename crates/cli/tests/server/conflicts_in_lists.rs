@@ -7,9 +7,13 @@ use grid_batch_ledger_sim::{
     ExecutionResult, Fault, LedgerSim, LedgerSimBuilder, RandomBatches, When,
 };
 use grid_batch_protocol::Batch;
+use grid_batch_store::Store;
 use grid_batch_test_support::{batches::SignedBatch, wait::wait_until};
 
-use crate::harness::{BatchHarness, BatchServer, count_in_state};
+use crate::{
+    harness::{BatchHarness, BatchServer, count_in_state},
+    late_arrivals::wait_for_searches,
+};
 
 const BLOCK_INTERVAL: Duration = Duration::from_millis(100);
 const BLOCK_SIZE: usize = 10;
@@ -35,17 +39,21 @@ fn count_applied(ledger: &LedgerSim) -> usize {
     ledger.record().iter().filter(|entry| entry.result == ExecutionResult::Applied).count()
 }
 
-/// Waits until all are committed, and compares the ledger's state with that of applying them one by one.
-#[track_caller]
-fn wait_until_applied_in_order(harness: &BatchHarness, batches: &[Batch]) {
-    let store = harness.store();
+fn wait_until_ended(store: &Store, batches: &[Batch]) {
     wait_until("all batches have ended", || {
         [BatchState::Committed, BatchState::Invalid]
-            .map(|state| count_in_state(&store, state))
+            .map(|state| count_in_state(store, state))
             .iter()
             .sum::<usize>()
             == batches.len()
     });
+}
+
+/// Waits until all are committed, and compares the ledger's state with that of applying them one by one.
+#[track_caller]
+fn wait_until_applied_in_order(harness: &BatchHarness, batches: &[Batch]) {
+    let store = harness.store();
+    wait_until_ended(&store, batches);
     assert_eq!(count_in_state(&store, BatchState::Invalid), 0);
     assert_eq!(count_applied(&harness.ledger), batches.len(), "none is applied twice");
     let audit = harness.ledger.audit_state(batches);
@@ -108,12 +116,36 @@ fn lists_that_fail_are_applied_in_order() {
     for fault in [Fault::TimedOut, Fault::ResetAfter, Fault::ResetBefore, Fault::Busy] {
         harness.ledger.inject(fault, When::Sometimes(0.15));
     }
-    harness.ledger.inject(Fault::LateArrival(Duration::from_secs(3)), When::Next(1));
+    harness.ledger.inject(Fault::LateArrival(Duration::from_millis(2_500)), When::Next(1));
     submit(&server, &batches);
     wait_until("a part is applied", || count_applied(&harness.ledger) > 20);
     harness.ledger.heal();
     wait_until_applied_in_order(&harness, &batches);
     server.stop();
+}
+
+/// A list arrives long after it was sent, when a busy node has refused what was sent since. Its first batch is invalid,
+/// and must not be sent again behind the others.
+#[test]
+fn list_that_may_arrive_late_is_not_sent_again() {
+    let harness = BatchHarness::sawtooth_with(blocks);
+    let server = harness.serve_with(&[("--ledger-late-arrival-limit", "1h")]);
+    let (batches, store) = (conflicting(11), harness.store());
+    submit(&server, &batches[..1]);
+    wait_until("a list is possible", || count_in_state(&store, BatchState::Committed) == 1);
+    harness.ledger.inject(Fault::LateArrival(Duration::from_hours(1)), When::Next(1));
+    submit(&server, &batches[1..]);
+    wait_until("a list is late", || harness.ledger.kept_submissions() == 1);
+    harness.ledger.inject(Fault::Busy, When::Always);
+    wait_for_searches(&harness);
+    harness.ledger.inject(Fault::Invalid, When::Next(1));
+    harness.ledger.inject(Fault::Busy, When::Never);
+    harness.ledger.deliver_late();
+    wait_until_ended(&store, &batches);
+    server.stop();
+    let audit = harness.ledger.audit_state(&batches);
+    assert!(audit.is_clean(), "{audit:#?}");
+    assert_eq!(count_in_state(&store, BatchState::Invalid), 1);
 }
 
 /// A node forgets in a restart which batches it found invalid. Those behind them may be committed by then.

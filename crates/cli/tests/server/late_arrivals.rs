@@ -55,7 +55,7 @@ fn invalid_waits_for_an_earlier_attempt() {
 }
 
 /// Waits until evidence was looked for again and again, for much longer than anything but the limit lasts.
-fn wait_for_searches(harness: &BatchHarness) {
+pub fn wait_for_searches(harness: &BatchHarness) {
     let before = harness.ledger.requests().len();
     let started = Instant::now();
     wait_until("evidence was looked for again and again", || {

@@ -100,6 +100,8 @@ pub struct UnresolvedBatch {
     pub earlier_may_arrive: bool,
     /// Whether the present attempt was reported as invalid, as in [`Progress`](crate::batches::Progress).
     pub invalid_reported: bool,
+    /// Whether it may have been sent in a list, before or behind a batch that conflicts with it and has not ended.
+    pub in_list: bool,
     /// When its ledger can no longer apply it.
     pub deadline: Option<Deadline>,
 }
@@ -128,6 +130,7 @@ impl UnresolvedBatch {
             last_error: None,
             earlier_may_arrive: false,
             invalid_reported: false,
+            in_list: false,
             deadline: None,
         }
     }

@@ -220,6 +220,12 @@ impl LedgerFacts {
         }
     }
 
+    /// The same for a batch of a list that was not answered. If the list arrived after all, and its first batch was
+    /// found invalid, that one could be sent again behind the others.
+    pub fn listed_absence_counts_after(&self, accept_after: Duration) -> Duration {
+        accept_after.max(self.late_arrival_limit)
+    }
+
     /// How long a batch that is reported as invalid stays open because an earlier attempt of it might still arrive and
     /// be applied. INVALID is final at once for a first attempt.
     pub const fn invalid_is_final_after(&self) -> Duration {
@@ -296,6 +302,7 @@ mod tests {
         };
         assert_eq!(once.absence_rule(), AbsenceRule::Reported);
         assert_eq!(once.absence_counts_after(SHORT), SHORT);
+        assert_eq!(once.listed_absence_counts_after(SHORT), LIMIT);
         for second_arrival in
             [SecondArrival::AppliedAgain, SecondArrival::Refused, SecondArrival::AppliedOnce]
         {

@@ -42,12 +42,12 @@ settings! {
         /// connection of the node. Set it to 0 only if a proxy does not let websockets through: without events a commit
         /// is noticed later, and a Scabbard batch that the nodes have forgotten needs a decision.
         pub event_sockets: usize = number("100").between(0, 100_000),
-        /// How long a request that was not answered may still arrive at the ledger. A Scabbard batch is not sent again
-        /// before that, nor when it was accepted and nothing explains why it is not applied; a batch that was sent
-        /// again is not invalid before that.
+        /// How long a request that was not answered may still arrive at the ledger. A Scabbard batch or a Sawtooth
+        /// list is not sent again before that, nor the batch when it was accepted and nothing explains why it is not
+        /// applied; a batch that was sent again is not invalid before that.
         ///
-        /// Set it above what every proxy between the server and the ledger keeps a request for. A value that is too low
-        /// may end a batch as invalid that is applied later, or have Scabbard apply it twice.
+        /// Set it above what every proxy between server and ledger keeps a request for. Too low a value may end a batch
+        /// as invalid that is applied later, have Scabbard apply it twice, or reverse a list.
         pub late_arrival_limit: Duration = text("330s").equal(),
     }
 }

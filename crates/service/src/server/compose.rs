@@ -186,6 +186,7 @@ pub(super) fn monitor_options(config: &Config, facts: LedgerFacts) -> MonitorOpt
         quiet_after: facts.quiet_after(times.quiet_after),
         facts: Some(facts),
         believe_absence_after: facts.absence_counts_after(times.accept_absence_after),
+        believe_listed_absence_after: facts.listed_absence_counts_after(times.accept_absence_after),
         hold_after: poll.hold_after,
         give_up_after: poll.give_up_after,
         warn_after: times.warn_after,

@@ -32,6 +32,8 @@ pub(super) fn unresolved_batches(
             "-- unresolved_batches
              select s.service_id, s.batch_id, s.epoch, s.batch_seq, s.not_accepted,
                  {PROGRESS_COLUMNS},
+                 (select count(*) from lanes l where l.service_id = s.service_id and l.submitted
+                      and l.blocker_seq is not null and l.position >= s.position) > 0 as in_list,
                  (select p.deadline from batch_payloads p where p.batch_seq = s.batch_seq) as deadline
              from {{x}} join lanes s on s.service_id = x.service_id
              where s.batch_id = x.batch_id and {states} and {claimed}"
@@ -96,6 +98,7 @@ result_row! {
     struct UnresolvedRow {
         batch_seq: i64,
         not_accepted: i32,
+        in_list: bool,
         deadline: Option<String>,
         #[diesel(embed)]
         attempt: AttemptRow,
@@ -128,6 +131,7 @@ impl UnresolvedRow {
             last_error: self.progress.last_error,
             earlier_may_arrive: progress.earlier_may_arrive,
             invalid_reported: progress.invalid_reported,
+            in_list: self.in_list,
             deadline: read_deadline(self.deadline)?,
         })
     }

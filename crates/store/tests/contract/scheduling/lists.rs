@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use grid_batch_core::batches::{BatchState, ChangeOutcome, LedgerStatus};
-use grid_batch_core::evidence::Evidence;
+use grid_batch_core::evidence::{Evidence, LedgerQuestionStore};
 use grid_batch_core::ledger::Outcome;
 use grid_batch_core::queue::{AfterInvalid, RoundStore, ServiceShare, StrategyKind, TakenBatch};
 use grid_batch_store::StoreOptions;
 
 use super::fixture::{SERVICE, ScheduledExt, numbers, rules, writing};
-use crate::fixture::{Database, StoreExt, TestStore, on_both, service};
+use crate::fixture::{Database, StoreExt, TestStore, id, on_both, service};
 
 on_both! {
     conflicting_batches_are_taken_in_a_list,
@@ -18,6 +18,7 @@ on_both! {
     end_of_a_list_says_that_the_next_waits,
     lost_batches_of_a_list_are_sent_singly_at_first,
     lost_batch_waits_for_those_behind_it,
+    evidence_search_knows_the_batches_of_lists,
     overtaken_batch_is_held,
     batch_that_does_not_fit_ends_the_list,
     halting_service_has_no_lists,
@@ -109,6 +110,21 @@ fn lost_batch_waits_for_those_behind_it(db: &Database) {
     assert!(store.take_up_to(9).is_empty(), "the ledger may have the third");
     store.evidence(&sent[2], Evidence::Lost);
     assert_eq!(lists(&store.take_up_to(9)), [[1]]);
+}
+
+fn evidence_search_knows_the_batches_of_lists(db: &Database) {
+    let store = with_lists(db, &["aa", "aa", "bb"]);
+    let sent = store.take_up_to(9);
+    for batch in &sent {
+        store.outcome(batch, Outcome::Ambiguous);
+    }
+    let in_list = |number| {
+        let ids = [id(number).to_string()];
+        store.monitor().get_unresolved_batches(SERVICE, &ids).unwrap()[0].in_list
+    };
+    assert_eq!([1, 2, 3].map(in_list), [true, true, false]);
+    store.status(&sent[0], LedgerStatus::Committed);
+    assert!(!in_list(2), "it waits for no other");
 }
 
 fn overtaken_batch_is_held(db: &Database) {
