@@ -18,8 +18,8 @@ pub struct WorkTable(Arc<Mutex<Work>>);
 /// The content of a [`WorkTable`].
 #[derive(Debug, Default)]
 pub struct Work {
-    /// The services.
-    pub services: HashMap<Arc<str>, ServiceWork>,
+    /// The services. The records are large, so the table has only pointers to them.
+    pub services: HashMap<Arc<str>, Box<ServiceWork>>,
     /// What is due when.
     pub due: DueTimes,
     /// How long batches take.
@@ -72,7 +72,7 @@ impl Work {
 
     /// The record of the service, if it has one.
     pub fn service(&self, service_id: &str) -> Option<&ServiceWork> {
-        self.services.get(service_id)
+        self.services.get(service_id).map(|service| &**service)
     }
 
     /// The record of the batch, if it has one.
@@ -101,6 +101,8 @@ impl Work {
         }
         if !service.is_needed() {
             self.services.remove(service_id);
+        } else if service.batches.is_empty() {
+            service.batches.shrink_to_fit();
         }
     }
 
