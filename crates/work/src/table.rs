@@ -77,12 +77,12 @@ impl Work {
 
     /// The record of the batch, if it has one.
     pub fn batch(&self, service_id: &str, batch_id: &str) -> Option<&BatchWork> {
-        self.services.get(service_id)?.batches.get(batch_id)
+        self.services.get(service_id)?.batches.get(batch_id).map(|batch| &**batch)
     }
 
     /// The record of the batch, if it has one, for changes.
     pub fn batch_mut(&mut self, service_id: &str, batch_id: &str) -> Option<&mut BatchWork> {
-        self.services.get_mut(service_id)?.batches.get_mut(batch_id)
+        self.services.get_mut(service_id)?.batches.get_mut(batch_id).map(|batch| &mut **batch)
     }
 
     /// The batches of a service that the ledger did not report when it was last asked, and since when.
