@@ -95,11 +95,11 @@ impl Ledger {
             write_json(output, "200 OK", &self.respond_to_bench(path));
             return Next::Request;
         }
+        self.count(request);
         if self.is_busy.get() && request.is_post && request.path.ends_with("/batches") {
             responses::busy(output);
             return Next::Request;
         }
-        self.count(request);
         match self.kind {
             LedgerKind::Scabbard => self.respond_as_scabbard(request, output),
             LedgerKind::Sawtooth => self.respond_as_sawtooth(request, output),

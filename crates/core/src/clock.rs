@@ -1,5 +1,6 @@
 use std::{
     fmt,
+    num::NonZeroU64,
     sync::{LazyLock, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -103,19 +104,28 @@ impl From<SystemTime> for Timestamp {
 ///
 /// It measures durations within a process, because the time of day may be set forward or back at any moment. It has no
 /// meaning outside the process, so it is never stored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MonotonicTime(Duration);
+///
+/// It is in nanoseconds, from one on, so that an optional time has eight bytes too: there are many of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MonotonicTime(NonZeroU64);
+
+impl Default for MonotonicTime {
+    fn default() -> Self {
+        Self(NonZeroU64::MIN)
+    }
+}
 
 impl MonotonicTime {
     /// This time plus `duration`, saturating at the last time that can be represented.
     #[must_use]
-    pub const fn plus(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(duration))
+    pub fn plus(self, duration: Duration) -> Self {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(nanos))
     }
 
     /// The time elapsed since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
+        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }
 }
 
@@ -165,7 +175,7 @@ impl Clock for SystemClock {
 
     fn monotonic(&self) -> MonotonicTime {
         static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-        MonotonicTime(ORIGIN.elapsed())
+        MonotonicTime::default().plus(ORIGIN.elapsed())
     }
 }
 

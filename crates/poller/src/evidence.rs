@@ -22,7 +22,10 @@ pub(crate) fn candidates(
     pause: Duration,
     now: MonotonicTime,
 ) -> Vec<String> {
-    let reported = takes_reported(work, service_id, pause, now).then_some(reported);
+    let mut reported = reported.peekable();
+    // A service without such batches gets no record.
+    let are_taken = reported.peek().is_some() && takes_reported(work, service_id, pause, now);
+    let reported = are_taken.then_some(reported);
     let is_over = |id: &String, not_before: fn(&Search) -> Option<MonotonicTime>| {
         let search = work.batch(service_id, id).and_then(|batch| batch.search.as_deref());
         search.and_then(not_before).is_none_or(|not_before| not_before <= now)
@@ -140,6 +143,13 @@ mod tests {
         assert_eq!(take_candidates(&mut work, &["a"], &["b"], 15), ["a", "b"]);
         assert_eq!(take_candidates(&mut work, &[], &["b"], 16), [""; 0]);
         assert_eq!(take_candidates(&mut work, &[], &["b"], 600), ["b"]);
+    }
+
+    #[test]
+    fn service_without_candidates_gets_no_record() {
+        let mut work = Work::default();
+        assert_eq!(take_candidates(&mut work, &[], &[], 0), [""; 0]);
+        assert!(work.services.is_empty());
     }
 
     #[test]

@@ -401,11 +401,18 @@ where
         self.request_failures.succeeded(&service_id);
         self.schedule_next(&service_id, &reported, &not_reported);
         if let Some(reader) = &self.parts.evidence_reader {
-            let reported_ids = reported.iter().map(|status| status.get_id().to_owned());
-            let (needed, reported_ids): (Vec<String>, Vec<String>) =
-                reported_ids.partition(|id| reader.needs_evidence(&service_id, id));
-            let due = [needed, not_reported.clone()].concat();
-            self.evidence.add_candidates(&service_id, &due, reported_ids.into_iter());
+            let (needed, others): (Vec<&T>, Vec<&T>) = reported
+                .iter()
+                .partition(|status| reader.needs_evidence(&service_id, status.get_id()));
+            let id = |status: &T| status.get_id().to_owned();
+            let due: Vec<String> =
+                needed.into_iter().map(id).chain(not_reported.iter().cloned()).collect();
+            let is_open = |status: &&T| !(status.is_final() && status.is_committed());
+            self.evidence.add_candidates(
+                &service_id,
+                &due,
+                others.into_iter().filter(is_open).map(id),
+            );
         }
         let not_reported: HashSet<String> = not_reported.into_iter().collect();
         let (without_status, with_status): (Vec<I>, Vec<I>) =

@@ -329,7 +329,7 @@ impl Polls {
     pub(crate) fn remove(&self, service_id: &str) {
         let mut work = self.table.lock();
         if let Some(service) = work.services.get_mut(service_id) {
-            service.batches.values_mut().for_each(leave);
+            service.batches.values_mut().for_each(|batch| leave(batch));
             service.batches.retain(|_, batch| batch.is_needed());
         }
         remove(&mut work, service_id);

@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use grid_batch_core::MonotonicTime;
 use grid_batch_core::batches::BatchState;
 use grid_batch_core::events::{Recorded, RecordedSubscriber};
-use grid_batch_work::{DueKind, Entered, ServiceWork, Work, WorkKey, WorkTable};
+use grid_batch_work::{DueKind, Entered, Work, WorkKey, WorkTable};
 use tokio::sync::Notify;
 
 use crate::polls::enter_accepted;
@@ -52,11 +52,11 @@ impl PollTrigger {
     pub fn submitted(&self, service_id: &str, batch_id: &str) {
         let mut work = self.table.lock();
         let mut wakes = enter_accepted(&mut work, service_id, batch_id);
-        if let Some(ServiceWork { trigger, .. }) = work.services.get_mut(service_id) {
-            if let Some(submitted) = &mut trigger.being_read {
+        if let Some(service) = work.services.get_mut(service_id) {
+            if let Some(submitted) = &mut service.trigger.being_read {
                 *submitted = true;
             }
-            if trigger.missed.is_some() {
+            if service.trigger.missed.is_some() {
                 wakes |= request(&mut work, service_id);
             }
         }

@@ -1,5 +1,5 @@
 use std::{
-    collections::BTreeMap,
+    collections::BTreeSet,
     fmt,
     sync::{Arc, Mutex},
     time::Duration,
@@ -32,7 +32,7 @@ struct Woken {
     /// In the order in which they were woken.
     services: ServiceQueue,
     /// The services to wake at these times.
-    delayed: BTreeMap<MonotonicTime, Vec<ServiceId>>,
+    delayed: BTreeSet<(MonotonicTime, ServiceId)>,
 }
 
 impl WakeUp {
@@ -62,8 +62,8 @@ impl WakeUp {
     pub fn wake_after(&self, service: ServiceId, delay: Duration) {
         let at = self.clock.monotonic().plus(delay);
         let mut woken = lock(&self.state.woken);
-        let is_first = woken.delayed.first_key_value().is_none_or(|(first, _)| at < *first);
-        woken.delayed.entry(at).or_default().push(service);
+        let is_first = woken.delayed.first().is_none_or(|(first, _)| at < *first);
+        woken.delayed.insert((at, service));
         drop(woken);
         if is_first {
             // The task that polls the queue may be sleeping for longer.
@@ -74,7 +74,7 @@ impl WakeUp {
     /// The time until a delay ends; `None` if there is none.
     pub fn next_due(&self) -> Option<Duration> {
         let now = self.clock.monotonic();
-        lock(&self.state.woken).delayed.first_key_value().map(|(at, _)| at.since(now))
+        lock(&self.state.woken).delayed.first().map(|(at, _)| at.since(now))
     }
 
     /// Takes up to `limit` services, in the order in which they were woken.
@@ -94,8 +94,7 @@ impl WakeUp {
     pub(crate) fn is_empty(&self) -> bool {
         let now = self.clock.monotonic();
         let woken = lock(&self.state.woken);
-        let first = woken.delayed.first_key_value();
-        woken.services.len() == 0 && first.is_none_or(|(at, _)| *at > now)
+        woken.services.len() == 0 && woken.delayed.first().is_none_or(|(at, _)| *at > now)
     }
 
     /// Requests a poll of the queue although no service was woken.
@@ -113,10 +112,8 @@ impl Woken {
     /// Returns whether a delay has ended.
     fn end_delays(&mut self, now: MonotonicTime) -> bool {
         let mut has_ended = false;
-        while let Some(first) = self.delayed.first_entry()
-            && *first.key() <= now
-        {
-            self.services.extend(first.remove());
+        while self.delayed.first().is_some_and(|(at, _)| *at <= now) {
+            self.services.extend(self.delayed.pop_first().map(|(_, service)| service));
             has_ended = true;
         }
         has_ended

@@ -46,7 +46,7 @@ pub(crate) struct ObservedNodes(Mutex<State>);
 #[derive(Default)]
 struct State {
     last_id: SubscriptionId,
-    nodes: HashMap<(ServiceId, EventSource), ObservedNode>,
+    nodes: HashMap<(ServiceId, EventSource), Box<ObservedNode>>,
     /// When there are this many entries, those without a subscription are removed.
     cleaned_at: usize,
 }
@@ -56,13 +56,12 @@ struct State {
 #[derive(Default)]
 pub(crate) struct ObservedNode {
     had_subscription: bool,
-    live: Option<Subscription>,
+    live: Option<Box<Subscription>>,
     /// The last subscription that broke, which happens when its node ends. A subscription that was given up did not
     /// break.
     last_broken: Option<SubscriptionId>,
-    last_event: Option<ItemId>,
-    /// Whether the service has more transactions than one page of the replay.
-    is_long: bool,
+    /// The last event, if the service has more transactions than one page of the replay.
+    last_event: Option<Box<ItemId>>,
     /// The generation of the store in which the last subscription was continuous, if its node ended it.
     continuous_in: Option<i64>,
     /// When the node last ended a subscription, or could not be reached.
@@ -116,7 +115,8 @@ impl ObservedNodes {
         read: impl FnOnce(&ObservedNode) -> T,
     ) -> T {
         let nothing = ObservedNode::default();
-        read(lock(&self.0).nodes.get(&(service.clone(), source)).unwrap_or(&nothing))
+        let state = lock(&self.0);
+        read(state.nodes.get(&(service.clone(), source)).map_or(&nothing, Box::as_ref))
     }
 
     pub(crate) fn update<T>(
@@ -146,7 +146,8 @@ impl ObservedNodes {
         let is_soon = now.since(node.away_at) <= ObservedNode::OPENED_SOON;
         let continuous_in = node.continuous_in.take().filter(|_| is_soon);
         let (is_caught_up, received) = (false, 0);
-        node.live = Some(Subscription { id, is_caught_up, received, replay, probe, continuous_in });
+        let live = Subscription { id, is_caught_up, received, replay, probe, continuous_in };
+        node.live = Some(Box::new(live));
         LiveSubscription { nodes: Arc::clone(self), service: service.clone(), source, id }
     }
 
@@ -174,7 +175,7 @@ impl ObservedNode {
 
     /// This subscription, if it is live.
     fn live(&mut self, id: SubscriptionId) -> Option<&mut Subscription> {
-        self.live.as_mut().filter(|live| live.id == id)
+        self.live.as_deref_mut().filter(|live| live.id == id)
     }
 
     /// Whether the live subscription has shown everything that was committed since the history of the service was
@@ -202,8 +203,8 @@ impl ObservedNode {
 
     /// What the live subscription has received.
     pub(crate) fn view(&self) -> Option<SubscriptionView> {
-        let Subscription { id, received, ref probe, .. } = *self.live.as_ref()?;
-        Some(SubscriptionView { id, received, probe: probe.clone() })
+        let live = self.live.as_ref()?;
+        Some(SubscriptionView { id: live.id, received: live.received, probe: live.probe.clone() })
     }
 
     /// Records whether the node has sent all of the replay. Returns whether this subscription is live and has shown
@@ -224,7 +225,7 @@ impl ObservedNode {
     /// The event after which a new subscription continues. `None`: it receives all events, because they are unknown or
     /// few.
     pub(crate) fn resume_after(&self) -> Option<ItemId> {
-        self.last_event.filter(|_| self.is_long)
+        self.last_event.as_deref().copied()
     }
 }
 
@@ -270,9 +271,9 @@ impl LiveSubscription {
         self.nodes.update(&self.service, self.source, |node| {
             let Some(live) = node.live(self.id) else { return };
             live.replay.receive(transaction);
-            let is_long = live.replay.len().is_none();
-            node.last_event = Some(transaction);
-            node.is_long |= is_long;
+            if live.replay.len().is_none() || node.last_event.is_some() {
+                node.last_event = Some(Box::new(transaction));
+            }
         });
     }
 
@@ -283,9 +284,14 @@ impl LiveSubscription {
 
 impl Drop for LiveSubscription {
     fn drop(&mut self) {
-        self.nodes.update(&self.service, self.source, |node| {
-            node.live.take_if(|live| live.id == self.id);
-        });
+        let mut state = lock(&self.nodes.0);
+        let key = (self.service.clone(), self.source);
+        let Some(node) = state.nodes.get_mut(&key) else { return };
+        let has_ended = node.live.take_if(|live| live.id == self.id).is_some();
+        // Nothing else is asked about it, unless it tells the next one where to continue.
+        if has_ended && self.source == EventSource::Replay && node.last_event.is_none() {
+            state.nodes.remove(&key);
+        }
     }
 }
 

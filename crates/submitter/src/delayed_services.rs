@@ -293,12 +293,15 @@ fn delay<'a>(work: &'a mut Work, key: &WorkKey) -> Option<&'a mut Delay> {
 
 fn begin(work: &mut Work, key: &WorkKey, delay: Delay, now: MonotonicTime) {
     let mut entered = work.enter(&key.service_id);
-    if let Some(batch_id) = &key.batch_id {
-        entered.batch(batch_id);
-    }
-    let Some((slot, due)) = slot(work, key) else { return };
+    let (key, slot, due) = match &key.batch_id {
+        None => (entered.key, &mut entered.service.sending.delay, entered.due),
+        Some(batch_id) => {
+            let (key, batch, due) = entered.batch(batch_id);
+            (key, &mut batch.sending.delay, due)
+        }
+    };
     let delay = slot.insert(Box::new(delay));
-    due.set(&mut delay.since, DueKind::Delay, now, key.clone());
+    due.set(&mut delay.since, DueKind::Delay, now, key);
 }
 
 fn end(work: &mut Work, key: &WorkKey) -> Option<Delay> {

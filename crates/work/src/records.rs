@@ -11,7 +11,7 @@ use crate::{Due, PollCause, Sending, ServiceSending};
 #[derive(Debug, Default)]
 pub struct ServiceWork {
     /// Its batches that are under way, and those that a view needs for another reason.
-    pub batches: HashMap<Arc<str>, BatchWork>,
+    pub batches: HashMap<Arc<str>, Box<BatchWork>>,
     /// When it is polled next. `None`: it is not scheduled.
     pub poll: Option<Poll>,
     /// When the ledger was last asked about its batches, and why.

@@ -18,8 +18,8 @@ pub struct WorkTable(Arc<Mutex<Work>>);
 /// The content of a [`WorkTable`].
 #[derive(Debug, Default)]
 pub struct Work {
-    /// The services.
-    pub services: HashMap<Arc<str>, ServiceWork>,
+    /// The services. The records are large, so the table has only pointers to them.
+    pub services: HashMap<Arc<str>, Box<ServiceWork>>,
     /// What is due when.
     pub due: DueTimes,
     /// How long batches take.
@@ -72,17 +72,17 @@ impl Work {
 
     /// The record of the service, if it has one.
     pub fn service(&self, service_id: &str) -> Option<&ServiceWork> {
-        self.services.get(service_id)
+        self.services.get(service_id).map(|service| &**service)
     }
 
     /// The record of the batch, if it has one.
     pub fn batch(&self, service_id: &str, batch_id: &str) -> Option<&BatchWork> {
-        self.services.get(service_id)?.batches.get(batch_id)
+        self.services.get(service_id)?.batches.get(batch_id).map(|batch| &**batch)
     }
 
     /// The record of the batch, if it has one, for changes.
     pub fn batch_mut(&mut self, service_id: &str, batch_id: &str) -> Option<&mut BatchWork> {
-        self.services.get_mut(service_id)?.batches.get_mut(batch_id)
+        self.services.get_mut(service_id)?.batches.get_mut(batch_id).map(|batch| &mut **batch)
     }
 
     /// The batches of a service that the ledger did not report when it was last asked, and since when.
@@ -101,6 +101,8 @@ impl Work {
         }
         if !service.is_needed() {
             self.services.remove(service_id);
+        } else if service.batches.is_empty() {
+            service.batches.shrink_to_fit();
         }
     }
 
