@@ -32,7 +32,8 @@ impl NextBatches {
     }
 
     /// Records that a node has accepted a batch.
-    pub(crate) fn accepted(&self, (service, batch_id): &BatchKey) {
+    pub(crate) fn accepted(&self, batch: &BatchKey) {
+        let (service, batch_id) = batch;
         let mut services = lock(&self.0);
         let next = services.get_or_insert_with(service, NextOfService::default);
         next.under_way = Some(*batch_id);

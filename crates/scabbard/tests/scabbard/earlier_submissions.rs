@@ -241,7 +241,7 @@ async fn send_and_ask_ahead(ledger: &TestLedger, numbers: &[u32]) {
 }
 
 #[tokio::test]
-async fn next_batches_are_part_of_the_status_request_for_the_one_under_way() {
+async fn next_batches_are_part_of_the_status_request() {
     let ledger = TestLedger::new();
     read_in_background(ledger.subscribe().await);
     send_and_ask_ahead(&ledger, &[2, 3]).await;
@@ -270,7 +270,7 @@ async fn next_batch_that_a_status_request_finds_is_not_sent() {
 }
 
 #[tokio::test]
-async fn next_batch_is_asked_about_before_its_post_if_the_status_request_failed() {
+async fn next_batch_is_asked_about_if_the_status_request_failed() {
     let ledger = TestLedger::new();
     read_in_background(ledger.subscribe().await);
     send_and_ask_ahead(&ledger, &[2]).await;
