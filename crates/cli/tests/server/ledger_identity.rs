@@ -193,8 +193,9 @@ fn node_replaced_by_another_ledger_stops_the_server() {
     wait_until("all are committed", || count_in_state(&store, BatchState::Committed) == 10);
     let port = harness.ledger.address().port();
     harness.ledger = LedgerSim::sawtooth().start().unwrap();
-    harness.ledger = LedgerSim::sawtooth().port(port).start().unwrap();
+    // The server stops as soon as it has seen the other ledger.
     server.submit(&batches[10..]);
+    harness.ledger = LedgerSim::sawtooth().port(port).start().unwrap();
     let output = server.process.wait();
     assert_eq!(output.exit_code, Some(78), "{output:?}");
     assert!(output.stderr.contains("another ledger"), "{}", output.stderr);
