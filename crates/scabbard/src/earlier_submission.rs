@@ -144,7 +144,7 @@ impl ScabbardContext {
         let ids: Vec<ItemId> = batch_ids.iter().copied().filter(is_open_question).collect();
         if self.has_one_node(&scope)
             && self.is_history_shown(service_id)
-            && self.next_batches.add(service_id, &ids)
+            && self.next_batches.set(service_id, &ids)
         {
             return;
         }
@@ -161,11 +161,11 @@ impl ScabbardContext {
     }
 
     /// Takes the batches about which a status request asks as well.
-    pub(crate) fn take_next_batches(&self, scope: &ServiceScopeId) -> NextQuestion {
+    pub(crate) fn take_next_batches(&self, scope: &ServiceScopeId) -> Option<NextQuestion> {
         let service = scope.service_id();
-        let batches = self.next_batches.take(service);
-        let ids = if self.has_one_node(scope) { batches } else { Vec::new() };
-        NextQuestion { question: self.question(service), ids }
+        let ids = self.next_batches.take(service);
+        let is_asked = !ids.is_empty() && self.has_one_node(scope);
+        is_asked.then(|| NextQuestion { question: self.question(service), ids })
     }
 
     /// Remembers those of the next batches that no node has.

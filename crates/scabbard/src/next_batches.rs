@@ -24,8 +24,6 @@ struct NextOfService {
 impl NextBatches {
     /// Limit on the number of services. Those of others are asked about in requests of their own.
     const LIMIT: usize = 10_000;
-    /// Limit on the number of batches of a service.
-    const MOST_OF_SERVICE: usize = 8;
 
     pub(crate) fn new() -> Self {
         Self(Mutex::new(BoundedMap::new(Self::LIMIT)))
@@ -39,16 +37,12 @@ impl NextBatches {
         next.under_way = Some(*batch_id);
     }
 
-    /// Adds batches to the next status request of the service. Returns `false` if none is expected.
-    pub(crate) fn add(&self, service: &ServiceId, batches: &[ItemId]) -> bool {
+    /// Sets the batches that the next status request of the service asks about. Returns `false` if none is expected.
+    pub(crate) fn set(&self, service: &ServiceId, batches: &[ItemId]) -> bool {
         let mut services = lock(&self.0);
         let next = services.get_mut(service).filter(|next| next.under_way.is_some());
         let Some(next) = next else { return false };
-        for batch in batches {
-            if next.not_asked.len() < Self::MOST_OF_SERVICE && !next.not_asked.contains(batch) {
-                next.not_asked.push(*batch);
-            }
-        }
+        next.not_asked = batches.to_vec();
         true
     }
 

@@ -28,17 +28,20 @@ impl Scabbard {
     ) -> BatchResult<Vec<StatusReport>> {
         let scope = parse_scope(service_id)?;
         let next = self.0.take_next_batches(&scope);
-        let asked = ids.iter().cloned().chain(next.ids.iter().map(ToString::to_string));
-        let asked: Vec<String> = asked.collect();
-        let mut reports = Vec::with_capacity(asked.len());
-        for (nodes, ids) in self.group_by_nodes(&scope, &asked)? {
+        let next_ids = next.iter().flat_map(|next| &next.ids).map(ToString::to_string);
+        let next_ids: Vec<String> = next_ids.collect();
+        let asked = ids.iter().chain(&next_ids).map(String::as_str);
+        let mut reports = Vec::with_capacity(ids.len() + next_ids.len());
+        for (nodes, ids) in self.group_by_nodes(&scope, asked)? {
             for ids in ids.chunks(MAX_IDS_PER_REQUEST) {
                 let batches = self.query_nodes(&nodes, &scope, ids).await?;
                 reports.extend(batches.into_iter().map(|batch| batch.report));
             }
         }
-        self.0.record_next_batches(scope.service_id(), next, &reports);
-        reports.retain(|report| ids.contains(&report.batch_id));
+        if let Some(next) = next {
+            self.0.record_next_batches(scope.service_id(), next, &reports);
+            reports.retain(|report| ids.contains(&report.batch_id));
+        }
         self.record_statuses(&scope, &reports);
         Ok(reports)
     }
@@ -47,9 +50,9 @@ impl Scabbard {
     fn group_by_nodes<'a>(
         &self,
         scope: &ServiceScopeId,
-        ids: &'a [String],
+        ids: impl Iterator<Item = &'a str>,
     ) -> BatchResult<BTreeMap<Vec<String>, Vec<&'a str>>> {
-        let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let mut ids: Vec<&str> = ids.collect();
         ids.sort_unstable();
         ids.dedup();
         let mut groups = BTreeMap::<_, Vec<&str>>::new();

@@ -28,6 +28,11 @@ pub fn violated_properties(name: &str, protocol: Protocol) -> BTreeSet<&'static 
         .collect()
 }
 
+/// Checks that all properties hold.
+pub fn assert_holds(name: &str, protocol: Protocol) {
+    assert_eq!(violated_properties(name, protocol), BTreeSet::new());
+}
+
 /// Finds a shortest path to a state that violates this property, and prints it.
 pub fn shortest_path_to(property: &'static str, protocol: &Protocol) {
     let within = |depth| {

@@ -5,15 +5,11 @@ use std::collections::BTreeSet;
 use grid_batch_core::ledger::LedgerFacts;
 
 use crate::{
-    check::{every_path_ends, violated_properties},
+    check::{assert_holds, every_path_ends, violated_properties},
     facts::{applies_again, applies_once, lingering},
     properties::NOT_SENT_TOO_EARLY,
     protocol::{Fence, NodeRule, Protocol, TakeoverRule, WaitRule},
 };
-
-fn assert_holds(name: &str, protocol: Protocol) {
-    assert_eq!(violated_properties(name, protocol), BTreeSet::new());
-}
 
 /// All properties hold but one: a paused instance may still send what was meant to be sent again.
 fn assert_holds_except_sent_too_early(name: &str, protocol: Protocol) {

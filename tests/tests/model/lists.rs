@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    check::{every_path_ends, shortest_path_to, violated_properties},
+    check::{assert_holds, every_path_ends, shortest_path_to, violated_properties},
     facts::{applies_once, lingering},
     properties::{IN_ORDER, NOT_SENT_TOO_EARLY},
     protocol::{Protocol, ResendRule},
@@ -12,10 +12,6 @@ use crate::{
 
 fn lists() -> Protocol {
     Protocol::new(applies_once()).with_lists()
-}
-
-fn assert_holds(name: &str, protocol: Protocol) {
-    assert_eq!(violated_properties(name, protocol), BTreeSet::new());
 }
 
 #[test]

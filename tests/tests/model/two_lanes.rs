@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    check::{every_path_ends, shortest_path_to, violated_properties},
+    check::{assert_holds, every_path_ends, shortest_path_to, violated_properties},
     facts::applies_once,
     properties::{
         AFTER_DEPENDENCIES, IN_ORDER, NO_CONFLICT_UNDER_WAY, NOT_SENT_TOO_EARLY, TOGETHER,
@@ -25,10 +25,6 @@ fn one_conflict() -> Protocol {
 
 fn one_dependency() -> Protocol {
     independent().with_dependencies(FIRST_AND_LAST).with_size(2, &[3])
-}
-
-fn assert_holds(name: &str, protocol: Protocol) {
-    assert_eq!(violated_properties(name, protocol), BTreeSet::new());
 }
 
 #[test]

@@ -233,18 +233,19 @@ fn questions(ledger: &TestLedger) -> usize {
     ledger.sim.requests().iter().filter(|one| one.kind == RequestKind::Statuses).count()
 }
 
-/// Sends the first batch, and asks ahead about these.
-async fn send_and_ask_ahead(ledger: &TestLedger, numbers: &[u32]) {
+/// A ledger that was sent the first batch and is to be asked about these with the next status request.
+async fn with_next_batches(numbers: &[u32]) -> TestLedger {
+    let ledger = TestLedger::new();
+    read_in_background(ledger.subscribe().await);
     assert_eq!(ledger.send(1).await, Outcome::Accepted);
-    ask_ahead(ledger, numbers).await;
-    assert_eq!(questions(ledger), 1, "only the one before the POST");
+    ask_ahead(&ledger, numbers).await;
+    assert_eq!(questions(&ledger), 1, "only the one before the POST");
+    ledger
 }
 
 #[tokio::test]
 async fn next_batches_are_part_of_the_status_request() {
-    let ledger = TestLedger::new();
-    read_in_background(ledger.subscribe().await);
-    send_and_ask_ahead(&ledger, &[2, 3]).await;
+    let ledger = with_next_batches(&[2, 3]).await;
     let reports = ledger.statuses([1]).await.unwrap();
     assert_eq!(reports.iter().map(|report| &report.batch_id).collect::<Vec<_>>(), [&id(1)]);
     for number in [2, 3] {
@@ -259,9 +260,7 @@ async fn next_batches_are_part_of_the_status_request() {
 
 #[tokio::test]
 async fn next_batch_that_a_status_request_finds_is_not_sent() {
-    let ledger = TestLedger::new();
-    read_in_background(ledger.subscribe().await);
-    send_and_ask_ahead(&ledger, &[2]).await;
+    let ledger = with_next_batches(&[2]).await;
     ledger.sim.inject(Fault::DroppedValid, When::Next(1));
     ledger.send_past_the_adapter(2).await;
     assert_eq!(ledger.status(1).await, LedgerStatus::Committed);
@@ -271,9 +270,7 @@ async fn next_batch_that_a_status_request_finds_is_not_sent() {
 
 #[tokio::test]
 async fn next_batch_is_asked_about_if_the_status_request_failed() {
-    let ledger = TestLedger::new();
-    read_in_background(ledger.subscribe().await);
-    send_and_ask_ahead(&ledger, &[2]).await;
+    let ledger = with_next_batches(&[2]).await;
     ledger.sim.inject(Fault::StatusesFail, When::Next(1));
     ledger.statuses([1]).await.unwrap_err();
     let before = questions(&ledger);
