@@ -1,5 +1,6 @@
+use std::collections::HashSet;
+
 use grid_batch_core::ItemId;
-use grid_batch_support::BoundedMap;
 
 /// How much of a service's history a subscription has shown.
 ///
@@ -9,7 +10,7 @@ use grid_batch_support::BoundedMap;
 #[derive(Debug)]
 pub(crate) struct Replay {
     /// The distinct transactions since the first one of the service. `None`: they are not known, or too many.
-    transactions: Option<BoundedMap<ItemId, ()>>,
+    transactions: Option<HashSet<ItemId>>,
     /// Whether the replay ended with fewer transactions than a page.
     is_whole: bool,
 }
@@ -19,7 +20,7 @@ impl Replay {
 
     /// A subscription to all events of the service.
     pub(crate) fn from_start() -> Self {
-        Self { transactions: Some(BoundedMap::new(Self::PAGE)), is_whole: false }
+        Self { transactions: Some(HashSet::new()), is_whole: false }
     }
 
     /// A subscription to events after another one.
@@ -29,9 +30,9 @@ impl Replay {
 
     pub(crate) fn receive(&mut self, transaction: ItemId) {
         if let Some(transactions) = &mut self.transactions {
-            transactions.set(&transaction, ());
+            transactions.insert(transaction);
         }
-        self.transactions.take_if(|transactions| transactions.count() >= Self::PAGE);
+        self.transactions.take_if(|transactions| transactions.len() >= Self::PAGE);
     }
 
     /// Records that the node has sent all of the replay.
@@ -46,7 +47,7 @@ impl Replay {
 
     /// The number of transactions, if they are all known and fewer than a page.
     pub(crate) fn len(&self) -> Option<usize> {
-        self.transactions.as_ref().map(BoundedMap::count)
+        self.transactions.as_ref().map(HashSet::len)
     }
 }
 

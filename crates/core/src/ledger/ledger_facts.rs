@@ -216,7 +216,7 @@ impl LedgerFacts {
     pub fn absence_counts_after(&self, accept_after: Duration) -> Duration {
         match self.absence_rule() {
             AbsenceRule::Reported => accept_after,
-            _ => accept_after.max(self.late_arrival_limit),
+            _ => self.listed_absence_counts_after(accept_after),
         }
     }
 

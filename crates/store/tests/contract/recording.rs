@@ -262,6 +262,20 @@ fn errors_and_times_are_stored(db: &Database) {
     assert_eq!(stored.last_error.as_deref(), Some("429: the queue is full"));
 }
 
+/// In a table without a rowid, each search would compare whole rows, and read further pages for that.
+#[test]
+fn batch_with_an_error_fits_into_a_page_of_sqlite() {
+    let db = Database::sqlite();
+    let store = db.open();
+    store.add_all(&[batch("a::b", 1)]);
+    let taken = store.take_one("a::b");
+    let busy = Event::Outcome { attempt: 1, outcome: Outcome::Busy };
+    store.record_one(Change { error: Some("x".repeat(500)), ..happened(&taken, busy) });
+    let pages =
+        "select count(*) as number from dbstat where name = 'lanes' and pagetype = 'overflow'";
+    assert_eq!(db.number(pages), 0);
+}
+
 fn ledger_messages_are_sanitized_and_truncated(db: &Database) {
     let store = db.open();
     store.add_all(&[batch("a::b", 1)]);

@@ -1,0 +1,1 @@
+-- Only SQLite has tables without a rowid.
