@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod fixture;
+mod read_counts;
 
 mod adding;
 mod claims;

@@ -1,7 +1,5 @@
 //! How much is read for an intake, a round and an end does not depend on the number of open batches.
 
-use std::{fs, thread};
-
 use grid_batch_core::ItemId;
 use grid_batch_core::batches::NewBatch;
 use grid_batch_core::claims::ClaimKeeper;
@@ -10,7 +8,10 @@ use grid_batch_core::queue::{RoundStore, StrategyKind};
 use grid_batch_store::{ClaimOptions, ClaimStore, Store, StoreOptions};
 
 use super::fixture::{SERVICE, address, writing};
-use crate::fixture::{Database, StoreExt, on_both, service};
+use crate::{
+    fixture::{Database, StoreExt, on_both, service},
+    read_counts,
+};
 
 on_both! {
     reads_do_not_grow_with_batches_over_many_addresses,
@@ -46,6 +47,7 @@ fn expect_flat(db: &Database, address: impl Fn(u64) -> String) {
     let reads = [FEW, MANY].map(|open| {
         add(db, (stored + 1..=open).map(&batch).collect());
         stored = open + 1;
+        let _dead_rows = read_counts::keep_dead_rows(db);
         let intake = count_reads(db, |claims| claims.store().add_all(&[batch(stored)]));
         let round = count_reads(db, |claims| {
             let taken = claims.take_next(&[service(SERVICE)]).unwrap();
@@ -76,12 +78,10 @@ fn add(db: &Database, batches: Vec<NewBatch>) {
         store.add_all(list);
     }
     drop(store);
-    if db.is_postgres() {
-        db.execute("analyze").unwrap();
-    }
+    read_counts::remove_dead_rows(db);
 }
 
-/// How much an instance that was just started reads: index entries and rows on PostgreSQL, and pages on SQLite.
+/// How much an instance that was just started reads.
 pub fn count_reads(db: &Database, work: impl FnOnce(&ClaimStore)) -> u64 {
     count_reads_with(db, db.scheduled(StrategyKind::Parallel, 20), work)
 }
@@ -92,41 +92,11 @@ pub fn count_reads_with(
     options: StoreOptions,
     work: impl FnOnce(&ClaimStore),
 ) -> u64 {
-    let (before, others) = (reads_so_far(db), sessions(db));
-    let store = Store::open(&db.url(), StoreOptions { connections: 1, ..options }).unwrap();
-    let claims = ClaimStore::register(store, ClaimOptions::default()).unwrap();
-    claims.take_services(&[service(SERVICE)]).unwrap();
-    work(&claims);
-    claims.release().unwrap();
-    drop(claims);
-    while sessions(db) > others {
-        thread::yield_now();
-    }
-    reads_so_far(db) - before
-}
-
-fn reads_so_far(db: &Database) -> u64 {
-    if db.is_postgres() {
-        let count = db.number(
-            "select ((select sum(seq_tup_read) from pg_stat_user_tables
-                      where schemaname = current_schema)
-                 + (select sum(idx_tup_read) from pg_stat_user_indexes
-                      where schemaname = current_schema))::bigint as number",
-        );
-        return count.unsigned_abs();
-    }
-    let counts = fs::read_to_string("/proc/thread-self/io").expect("the counts of this thread");
-    let read = counts.lines().find_map(|line| line.strip_prefix("rchar: "));
-    read.and_then(|count| count.parse::<u64>().ok()).expect("bytes read") / 4096
-}
-
-/// How many sessions of this test the server has.
-fn sessions(db: &Database) -> i64 {
-    if !db.is_postgres() {
-        return 0;
-    }
-    db.number(
-        "select count(*) as number from pg_stat_activity
-         where application_name = current_setting('application_name') and pid <> pg_backend_pid()",
-    )
+    read_counts::count(db, || {
+        let store = Store::open(&db.url(), StoreOptions { connections: 1, ..options }).unwrap();
+        let claims = ClaimStore::register(store, ClaimOptions::default()).unwrap();
+        claims.take_services(&[service(SERVICE)]).unwrap();
+        work(&claims);
+        claims.release().unwrap();
+    })
 }

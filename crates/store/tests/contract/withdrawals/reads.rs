@@ -1,14 +1,15 @@
 //! How much requests read from the database does not depend on the number of waiting withdrawals.
 
-use std::{fs, thread};
-
 use grid_batch_core::batches::Decision;
 use grid_batch_core::ledger::Outcome;
 use grid_batch_store::StoreOptions;
 use grid_batch_withdrawals::{WithdrawalFilter, WithdrawalState, WithdrawalStore};
 
 use super::fixture::{ACCOUNT, WithdrawalsExt, is_stored, withdrawal, withdrawal_id};
-use crate::fixture::{Database, StoreExt, TestStore, on_both};
+use crate::{
+    fixture::{Database, StoreExt, TestStore, on_both},
+    read_counts,
+};
 
 on_both! {
     reads_do_not_grow_with_the_backlog,
@@ -57,10 +58,10 @@ fn expect_page(store: &TestStore, filter: &WithdrawalFilter, length: usize) {
 fn reads_do_not_grow_with_the_backlog(db: &Database) {
     fail_three(db);
     schedule(db, 4..=FEW);
-    let before = REQUESTS.map(|(_, request)| count_reads(db, FEW, request));
+    let before = count_reads(db, FEW);
     // A POST has added the one after the last.
     schedule(db, FEW + 2..=MANY);
-    let after = REQUESTS.map(|(_, request)| count_reads(db, MANY, request));
+    let after = count_reads(db, MANY);
     println!("reads with {FEW} waiting: {before:?}; with {MANY}: {after:?}");
     for ((name, _), (before, after)) in REQUESTS.into_iter().zip(before.into_iter().zip(after)) {
         let limit = (before as f64 * MARGIN) as u64 + ALLOWANCE;
@@ -82,47 +83,16 @@ fn fail_three(db: &Database) {
 fn schedule(db: &Database, numbers: impl IntoIterator<Item = u128>) {
     let all: Vec<_> = numbers.into_iter().map(|number| withdrawal(ACCOUNT, number)).collect();
     db.open().schedule_all(&all);
-    if db.is_postgres() {
-        db.execute("vacuum analyze").unwrap();
-    }
+    read_counts::remove_dead_rows(db);
 }
 
-/// How much a request reads with a store that was just opened: index entries and rows on PostgreSQL, and pages on
-/// SQLite.
-fn count_reads(db: &Database, last: u128, request: Request) -> u64 {
-    let (before, others) = (reads_so_far(db), sessions(db));
-    let store = db.open_with(StoreOptions { connections: 1, ..db.options() });
-    request(&store, last);
-    // PostgreSQL updates the counts when a session ends.
-    drop(store);
-    while sessions(db) > others {
-        thread::yield_now();
-    }
-    reads_so_far(db) - before
-}
-
-fn reads_so_far(db: &Database) -> u64 {
-    if db.is_postgres() {
-        let count = db.number(
-            "select ((select sum(seq_tup_read) from pg_stat_user_tables
-                      where schemaname = current_schema)
-                 + (select sum(idx_tup_read) from pg_stat_user_indexes
-                      where schemaname = current_schema))::bigint as number",
-        );
-        return count.unsigned_abs();
-    }
-    let counts = fs::read_to_string("/proc/thread-self/io").expect("the counts of this thread");
-    let read = counts.lines().find_map(|line| line.strip_prefix("rchar: "));
-    read.and_then(|count| count.parse::<u64>().ok()).expect("bytes read") / 4096
-}
-
-/// How many sessions of this test the server has.
-fn sessions(db: &Database) -> i64 {
-    if !db.is_postgres() {
-        return 0;
-    }
-    db.number(
-        "select count(*) as number from pg_stat_activity
-         where application_name = current_setting('application_name') and pid <> pg_backend_pid()",
-    )
+/// How much each request reads with a store that was just opened.
+fn count_reads(db: &Database, last: u128) -> [u64; REQUESTS.len()] {
+    let _dead_rows = read_counts::keep_dead_rows(db);
+    REQUESTS.map(|(_, request)| {
+        read_counts::count(db, || {
+            let store = db.open_with(StoreOptions { connections: 1, ..db.options() });
+            request(&store, last);
+        })
+    })
 }
