@@ -2,7 +2,12 @@
 
 use std::{fs, thread};
 
-use diesel::{Connection, PgConnection, connection::SimpleConnection};
+use diesel::{
+    Connection, PgConnection, QueryableByName, RunQueryDsl,
+    connection::SimpleConnection,
+    sql_query,
+    sql_types::{BigInt, Text},
+};
 
 use crate::fixture::Database;
 
@@ -31,14 +36,40 @@ pub fn keep_dead_rows(db: &Database) -> Option<PgConnection> {
 /// Removes the dead rows of earlier work. It waits while another test has a snapshot. Without `index_cleanup`, a few
 /// would be left.
 pub fn remove_dead_rows(db: &Database) {
-    let left = "select coalesce(sum(n_dead_tup), 0)::bigint as number from pg_stat_user_tables
-         where schemaname = current_schema";
     while db.is_postgres() {
-        db.execute("vacuum (analyze, index_cleanup on)").unwrap();
-        if db.number(left) == 0 {
+        for_each_table(db, "vacuum (analyze, index_cleanup on)");
+        if tables(db).iter().all(|table| table.dead == 0) {
             return;
         }
     }
+}
+
+/// Gathers statistics. Without them, each further batch takes longer.
+pub fn analyze(db: &Database) {
+    if db.is_postgres() {
+        for_each_table(db, "analyze");
+    }
+}
+
+fn for_each_table(db: &Database, command: &str) {
+    let names: Vec<String> = tables(db).into_iter().map(|table| table.name).collect();
+    db.execute(&format!("{command} {}", names.join(", "))).unwrap();
+}
+
+/// The tables of this test. Others are in other schemas.
+fn tables(db: &Database) -> Vec<Table> {
+    let mut session = PgConnection::establish(&db.postgres_url()).unwrap();
+    let tables = "select relname::text as name, n_dead_tup as dead from pg_stat_user_tables
+         where schemaname = current_schema";
+    sql_query(tables).load(&mut session).unwrap()
+}
+
+#[derive(QueryableByName)]
+struct Table {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = BigInt)]
+    dead: i64,
 }
 
 fn reads_so_far(db: &Database) -> u64 {

@@ -76,6 +76,7 @@ fn add(db: &Database, batches: Vec<NewBatch>) {
     let store = db.open_scheduled(StrategyKind::Parallel, 20);
     for list in batches.chunks(1_000) {
         store.add_all(list);
+        read_counts::analyze(db);
     }
     drop(store);
     read_counts::remove_dead_rows(db);

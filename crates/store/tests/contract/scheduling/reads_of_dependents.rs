@@ -133,6 +133,7 @@ fn fill(db: &Database, open: u64) {
     let store = db.open_with(halting(db));
     for list in batches.chunks(1_000) {
         store.add_all(list);
+        read_counts::analyze(db);
     }
     drop(store);
     read_counts::remove_dead_rows(db);
