@@ -1,1 +1,2 @@
 -- Only SQLite has tables without a rowid.
+select 1;
